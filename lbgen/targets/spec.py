@@ -1,0 +1,86 @@
+"""What a target is: a proxy that lbgen can render configuration for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from lbgen.vocabulary import Feature, Refused, Support, Version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from lbgen.model import Fleet, Pool, Secret, TargetSettings
+    from lbgen.problems import Problem
+
+
+class Part(NamedTuple):
+    """How much of a configuration is rendered."""
+
+    name: str
+    """``all``: a complete file; ``http``: what goes into an existing http level (NGINX)
+    or beside existing sections (HAProxy); ``upstreams``: the pools alone."""
+
+    @property
+    def whole(self) -> bool:
+        return self.name == "all"
+
+
+class Output(NamedTuple):
+    """One file that a target wants: made from a template, or text as it stands."""
+
+    path: str
+    """Relative to the target's own folder."""
+    template: str = ""
+    """Name below ``templates/<target>/``; empty: `text` is the file."""
+    context: Mapping[str, object] = {}
+    text: str = ""
+    secret: bool = False
+    """Written with mode 0600."""
+
+
+class Secrets(Protocol):
+    """Gives the values of secrets when files are written, or stand-ins when they are only looked at."""
+
+    def resolve(self, secret: Secret) -> str:
+        """Return the secret's value; raises `LbgenError` when it is not to be had."""
+
+
+class Row(NamedTuple):
+    """What a target makes of one key of the fleet file: a row of the reference's table."""
+
+    key: str
+    """Such as ``pools.*.queue.order``."""
+    support: Support
+    note: str = ""
+    since: Version | None = None
+    """From this version on it is rendered; `support` holds for older ones."""
+
+
+class Target(Protocol):
+    """A proxy: what it can do by version, and how its files are made."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str:
+        """As people write it: NGINX, HAProxy."""
+    @property
+    def main_file(self) -> str: ...
+    @property
+    def oldest(self) -> Version:
+        """The oldest supported version, which is the default."""
+    @property
+    def directory(self) -> str:
+        """Where its files live on a usual machine."""
+    @property
+    def features(self) -> Mapping[str, Feature]: ...
+    @property
+    def strategies(self) -> Mapping[str, Callable[[Pool, TargetSettings], Refused | None]]:
+        """For each strategy: None when it is rendered for this pool and version, else why not."""
+    @property
+    def support(self) -> tuple[Row, ...]:
+        """Every key that is not simply rendered by every version."""
+    def limits(self, fleet: Fleet) -> Iterator[Problem]:
+        """Yield what this target cannot do for this fleet: degraded (warning) or refused (error)."""
+    def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
+        """Return the files to render, the main file first; `limits` yielded no error."""
