@@ -83,12 +83,12 @@ def format_size(size: int) -> str:
 class Rate(NamedTuple):
     """So many requests in so many seconds."""
 
-    count: int
+    requests: int
     seconds: int
 
     def __str__(self) -> str:
         names = {value: name for name, value in _RATE_SECONDS.items()}
-        return f"{self.count}/{names[self.seconds]}"
+        return f"{self.requests}/{names[self.seconds]}"
 
 
 def parse_rate(text: str) -> Rate:
@@ -129,12 +129,13 @@ def parse_port(text: str | int) -> int:
 
 def parse_host(text: str) -> str:
     """Return a host name, IPv4 or bracketed IPv6 address in its normal form."""
-    if text.startswith("["):
-        return _ipv6(text.removeprefix("[").removesuffix("]")) if text.endswith("]") else _bad_host(text)
+    if text.startswith("[") and text.endswith("]"):
+        return _ipv6(text[1:-1])
     if _pattern(r"[0-9.]+").fullmatch(text):
         return _ipv4(text)
     labels = text.rstrip(".").split(".")
-    if len(text) <= 253 and all(_pattern(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?").fullmatch(label) for label in labels):
+    label_pattern = _pattern(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+    if len(text) <= 253 and all(label_pattern.fullmatch(label) for label in labels):
         return text
     return _bad_host(text)
 
@@ -144,7 +145,7 @@ def parse_address(text: str) -> Address:
     if "://" in text:
         raise ValueError(f"'{text}' is a URL: write only host:port, and use 'tls' for https")
     if "/" in text:
-        raise ValueError(f"'{text}' has a path: write only host:port, and put the path into a route's 'add_prefix'")
+        raise ValueError(f"'{text}' has a path: write only host:port; a path is a route's 'add_prefix'")
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         raise ValueError(f"'{text}' has no port: write host:port")

@@ -25,7 +25,7 @@ class Version(NamedTuple):
         """Return the version for ``1.22`` or ``3.0.11``; raises `ValueError`."""
         match = re.fullmatch(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,4}))?", text)
         if not match:
-            raise ValueError(f"'{text}' is not a version: write it as \"1.26\" or \"3.0.11\"")
+            raise ValueError(f'\'{text}\' is not a version: write it as "1.26" or "3.0.11"')
         return cls(int(match[1]), int(match[2]), int(match[3] or 0))
 
     def __str__(self) -> str:
@@ -77,12 +77,15 @@ class ServerView(Protocol):
     @property
     def in_flight(self) -> int:
         """Requests sent and not yet answered in full, as this balancer counts them."""
+
     @property
     def cap(self) -> int | None:
         """The most requests in flight that this balancer may send there."""
+
     @property
     def available(self) -> bool:
         """In rotation: up, not drained, not known to be dead."""
+
     @property
     def address(self) -> str: ...
 
@@ -95,6 +98,7 @@ class RequestView(Protocol):
     @property
     def prefix(self) -> str | None:
         """Identifies the part of the prompt that the strategy takes as key."""
+
     @property
     def prompt_tokens(self) -> int: ...
     @property

@@ -1,0 +1,1 @@
+"""Reading: from YAML text to a checked fleet."""

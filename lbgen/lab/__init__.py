@@ -1,0 +1,1 @@
+"""Mock GPU servers, load, and trials of the real proxies."""

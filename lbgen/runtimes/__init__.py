@@ -1,0 +1,1 @@
+"""Running a program in a container or as a process."""

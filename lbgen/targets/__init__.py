@@ -1,0 +1,1 @@
+"""The proxies that lbgen renders for."""

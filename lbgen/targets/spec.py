@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from lbgen.vocabulary import Feature, Refused, Support, Version
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from lbgen.model import Fleet, Pool, Secret, TargetSettings
     from lbgen.problems import Problem
+    from lbgen.vocabulary import Feature, Refused, Support, Version
 
 
 class Part(NamedTuple):
@@ -64,23 +63,29 @@ class Target(Protocol):
     @property
     def title(self) -> str:
         """As people write it: NGINX, HAProxy."""
+
     @property
     def main_file(self) -> str: ...
     @property
     def oldest(self) -> Version:
         """The oldest supported version, which is the default."""
+
     @property
     def directory(self) -> str:
         """Where its files live on a usual machine."""
+
     @property
     def features(self) -> Mapping[str, Feature]: ...
     @property
     def strategies(self) -> Mapping[str, Callable[[Pool, TargetSettings], Refused | None]]:
         """For each strategy: None when it is rendered for this pool and version, else why not."""
+
     @property
     def support(self) -> tuple[Row, ...]:
         """Every key that is not simply rendered by every version."""
+
     def limits(self, fleet: Fleet) -> Iterator[Problem]:
         """Yield what this target cannot do for this fleet: degraded (warning) or refused (error)."""
+
     def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         """Return the files to render, the main file first; `limits` yielded no error."""
