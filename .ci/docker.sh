@@ -13,11 +13,13 @@ say() { printf 'docker.sh: %s\n' "$*" >&2; }
 
 fail() {
     say "$1"
-    if [[ -s $log ]]; then
-        say "last lines of $log:"
-        tail -n 30 "$log" >&2
-    fi
     exit 1
+}
+
+fail_with_log() {
+    say "last lines of $log:"
+    tail -n 30 "$log" >&2 || true
+    fail "$1"
 }
 
 answers() { timeout 10 docker info >/dev/null 2>&1; }
@@ -61,8 +63,8 @@ start() {
 wait_for_answer() {
     local end=$((SECONDS + patience))
     until answers; do
-        if [[ -n ${started:-} ]] && ! kill -0 "$started" 2>/dev/null; then fail "dockerd ended"; fi
-        ((SECONDS < end)) || fail "no answer from dockerd after $patience s"
+        if [[ -n ${started:-} ]] && ! kill -0 "$started" 2>/dev/null; then fail_with_log "dockerd ended"; fi
+        ((SECONDS < end)) || fail_with_log "no answer from dockerd after $patience s"
         sleep 0.5
     done
 }

@@ -354,6 +354,8 @@ class Balancers(NamedTuple):
 
     instances: int
     peers: Mapping[str, Address]
+    own: str | None = None
+    """Which of the peers the files are rendered for (``--balancer``)."""
 
 
 class TargetSettings(NamedTuple):

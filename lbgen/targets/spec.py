@@ -12,6 +12,16 @@ if TYPE_CHECKING:
     from lbgen.vocabulary import Feature, Refused, Support, Version
 
 
+class Syntax(str):
+    """Text in a target's own language, made by our code from checked values.
+
+    Templates may emit it as it stands. A plain string passes only as a bare token;
+    anything else that comes from the user goes through the `quote` filter first.
+    """
+
+    __slots__ = ()
+
+
 class Part(NamedTuple):
     """How much of a configuration is rendered."""
 
@@ -84,6 +94,8 @@ class Target(Protocol):
     def support(self) -> tuple[Row, ...]:
         """Every key that is not simply rendered by every version."""
 
+    def quote(self, text: str) -> Syntax:
+        """Return the text as one literal word of this target's language; raises `ValueError`."""
     def limits(self, fleet: Fleet) -> Iterator[Problem]:
         """Yield what this target cannot do for this fleet: degraded (warning) or refused (error)."""
 
