@@ -45,6 +45,8 @@ class Output(NamedTuple):
     text: str = ""
     secret: bool = False
     """Written with mode 0600."""
+    comment: str = "#"
+    """What begins a comment line in this file."""
 
 
 class Secrets(Protocol):

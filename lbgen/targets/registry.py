@@ -1,0 +1,15 @@
+"""Every target that lbgen can render for. A new one is one line here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.haproxy import HAPROXY
+from lbgen.targets.nginx import NGINX
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lbgen.targets.spec import Target
+
+TARGETS: Mapping[str, Target] = {target.name: target for target in (NGINX, HAPROXY)}
