@@ -63,7 +63,8 @@ def builtin_templates() -> Path:
 
 def _header(fleet: Fleet, target_name: str, part: str) -> str:
     command = f"lbgen render -t {target_name}" + ("" if part == "all" else f" --part {part}")
-    return f"{HEADER_MARK}: {command} (fleet {fleet.name}, digest {fleet.digest}). Change the fleet, not this file."
+    source = f"fleet {fleet.name}, digest {fleet.digest}"
+    return f"{HEADER_MARK}: {command} ({source}). Change the fleet, not this file."
 
 
 def _file(
@@ -114,7 +115,7 @@ def _environment(target: Target, templates: Path | None) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         finalize=_only_safe,
         bytecode_cache=_bytecode_cache(),
-        autoescape=False,  # noqa: S701 - no HTML; `finalize` refuses what is not safe in the target's language
+        autoescape=False,  # no HTML here: `finalize` refuses what is not safe in the target's language
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

@@ -5,8 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from lbgen.model import (
-    Auth, Balancers, Client, Dns, Fleet, Headers, Health, Keepalive, Listener, Logs, Match, PassiveHealth,
-    Pool, Queue, Retry, Route, Secret, Server, State, Status, StrategyChoice, TargetSettings, Timeouts,
+    Auth,
+    Balancers,
+    Client,
+    Dns,
+    Fleet,
+    Headers,
+    Health,
+    Keepalive,
+    Listener,
+    Logs,
+    Match,
+    PassiveHealth,
+    Pool,
+    Queue,
+    Retry,
+    Route,
+    Secret,
+    Server,
+    State,
+    Status,
+    StrategyChoice,
+    TargetSettings,
+    Timeouts,
 )
 from lbgen.units import Address, expand_ranges, parse_address
 from lbgen.vocabulary import Version
@@ -35,8 +56,12 @@ def servers(*texts: str, pool: str = "chat", **values: Any) -> tuple[Server, ...
     for index, address in enumerate(addresses):
         name = address.host if hosts.count(address.host) == 1 else f"{address.host}-{address.port}"
         fields = {
-            "weight": 1, "max_in_flight": None, "state": State.UP, "backup": False,
-            "path": ("pools", pool, "servers", index), **values,
+            "weight": 1,
+            "max_in_flight": None,
+            "state": State.UP,
+            "backup": False,
+            "path": ("pools", pool, "servers", index),
+            **values,
         }
         made.append(Server(address=address, name=name.replace(":", "-"), **fields))
     return tuple(made)
@@ -45,15 +70,28 @@ def servers(*texts: str, pool: str = "chat", **values: Any) -> tuple[Server, ...
 def pool(name: str = "chat", **values: Any) -> Pool:
     """A pool of two vLLM servers with lbgen's defaults."""
     defaults: dict[str, Any] = {
-        "name": name, "engine": "vllm", "models": (), "strategy": StrategyChoice("least_conn"),
-        "servers": servers("gpu-[0-1]:8000", pool=name), "max_in_flight": None,
+        "name": name,
+        "engine": "vllm",
+        "models": (),
+        "strategy": StrategyChoice("least_conn"),
+        "servers": servers("gpu-[0-1]:8000", pool=name),
+        "max_in_flight": None,
         "queue": Queue(size=512, timeout=60_000, order="fifo"),
         "health": Health("/health", 5_000, 5_000, 2, 3, 200, None),
-        "passive_health": PassiveHealth(3, 10_000, 10_000), "warmup": None,
-        "retry": Retry(1, ("connect",), 10_000, False), "timeouts": TIMEOUTS,
-        "keepalive": Keepalive(64, 4_000, 1_000), "tls": None, "protocol": "http", "host_header": "client",
-        "headers": Headers(), "dns": Dns("static", (), 10_000), "discover": None, "allow_empty": False,
-        "standby": False, "path": ("pools", name),
+        "passive_health": PassiveHealth(3, 10_000, 10_000),
+        "warmup": None,
+        "retry": Retry(1, ("connect",), 10_000, False),
+        "timeouts": TIMEOUTS,
+        "keepalive": Keepalive(64, 4_000, 1_000),
+        "tls": None,
+        "protocol": "http",
+        "host_header": "client",
+        "headers": Headers(),
+        "dns": Dns("static", (), 10_000),
+        "discover": None,
+        "allow_empty": False,
+        "standby": False,
+        "path": ("pools", name),
     }
     return Pool(**(defaults | values))
 
@@ -61,9 +99,19 @@ def pool(name: str = "chat", **values: Any) -> Pool:
 def route(name: str = "default", **values: Any) -> Route:
     """A route that takes everything to the pool ``chat``."""
     defaults: dict[str, Any] = {
-        "name": name, "match": Match(), "pool": "chat", "split": {}, "split_by": "request",
-        "when_down": None, "respond": None, "strip_prefix": False, "add_prefix": "", "priority": None,
-        "timeouts": Timeouts(), "headers": Headers(), "path": ("listeners", "default", "routes", 0),
+        "name": name,
+        "match": Match(),
+        "pool": "chat",
+        "split": {},
+        "split_by": "request",
+        "when_down": None,
+        "respond": None,
+        "strip_prefix": False,
+        "add_prefix": "",
+        "priority": None,
+        "timeouts": Timeouts(),
+        "headers": Headers(),
+        "path": ("listeners", "default", "routes", 0),
     }
     return Route(**(defaults | values))
 
@@ -71,11 +119,24 @@ def route(name: str = "default", **values: Any) -> Route:
 def listener(name: str = "default", **values: Any) -> Listener:
     """Port 8080 on every address, open, everything to the pool ``chat``."""
     defaults: dict[str, Any] = {
-        "name": name, "binds": (Address("*", 8080),), "hosts": (), "tls": None, "redirect_from": (),
-        "acme": None, "http2": True, "max_body": 64 * 1024**2, "inspect_body": 1024**2,
-        "behind_proxy": False, "trusted_proxies": (), "accept_proxy": False,
-        "auth": Auth((), "Authorization", "strip", None, (), False), "limits": (), "cors_origins": (),
-        "websocket": False, "routes": (route(),), "status": Status("/lb/live", "/lb/ready", "any_pool"),
+        "name": name,
+        "binds": (Address("*", 8080),),
+        "hosts": (),
+        "tls": None,
+        "redirect_from": (),
+        "acme": None,
+        "http2": True,
+        "max_body": 64 * 1024**2,
+        "inspect_body": 1024**2,
+        "behind_proxy": False,
+        "trusted_proxies": (),
+        "accept_proxy": False,
+        "auth": Auth((), "Authorization", "strip", None, (), False),
+        "limits": (),
+        "cors_origins": (),
+        "websocket": False,
+        "routes": (route(),),
+        "status": Status("/lb/live", "/lb/ready", "any_pool"),
         "path": ("listeners", name),
     }
     return Listener(**(defaults | values))
@@ -89,9 +150,16 @@ def settings(name: str = "nginx", version: str = "1.22", **values: Any) -> Targe
 def fleet(*pools: Pool, **values: Any) -> Fleet:
     """A fleet of the given pools (default: one) behind one listener, for both targets."""
     defaults: dict[str, Any] = {
-        "name": "test", "balancers": Balancers(1, {}), "pools": pools or (pool(),),
-        "listeners": (listener(),), "clients": (), "metrics": None, "logs": Logs("stdout", "json", "info"),
-        "targets": (settings(), settings("haproxy", "2.6")), "digest": "0" * 12, "origins": Everything(),
+        "name": "test",
+        "balancers": Balancers(1, {}),
+        "pools": pools or (pool(),),
+        "listeners": (listener(),),
+        "clients": (),
+        "metrics": None,
+        "logs": Logs("stdout", "json", "info"),
+        "targets": (settings(), settings("haproxy", "2.6")),
+        "digest": "0" * 12,
+        "origins": Everything(),
     }
     return Fleet(**(defaults | values))
 
@@ -99,7 +167,13 @@ def fleet(*pools: Pool, **values: Any) -> Fleet:
 def client(name: str = "team-a", **values: Any) -> Client:
     """A client with one key from the environment."""
     defaults: dict[str, Any] = {
-        "name": name, "keys": (Secret("env", "TEAM_A_KEY"),), "priority": 0, "rate": None, "burst": 0,
-        "max_in_flight": None, "pools": (), "path": ("clients", name),
+        "name": name,
+        "keys": (Secret("env", "TEAM_A_KEY"),),
+        "priority": 0,
+        "rate": None,
+        "burst": 0,
+        "max_in_flight": None,
+        "pools": (),
+        "path": ("clients", name),
     }
     return Client(**(defaults | values))

@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.fields import Field
-from lbgen.vocabulary import Chooser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from lbgen.vocabulary import Chooser
 
 
 class Strategy(NamedTuple):

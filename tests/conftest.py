@@ -1,0 +1,30 @@
+"""What all unit tests share."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.no_skip import pytest_runtest_makereport  # noqa: F401 - a hook
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite the expected files of tests/golden"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--update-golden") and os.environ.get("CI"):
+        raise pytest.UsageError("--update-golden is refused under CI: a golden file is read by a person")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_user_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep the tests apart from the user's own environment."""
+    for name in [name for name in os.environ if name.startswith("LBGEN_") and name != "LBGEN_NO_SKIP"]:
+        if not name.startswith("LBGEN_TEST"):
+            del os.environ[name]
+    os.environ.pop("GITHUB_ACTIONS", None)
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
