@@ -23,7 +23,7 @@ class Version(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Version:
         """Return the version for ``1.22`` or ``3.0.11``; raises `ValueError`."""
-        match = re.fullmatch(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,4}))?", text)
+        match = re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})(?:\.([0-9]{1,4}))?", text)
         if not match:
             raise ValueError(f'\'{text}\' is not a version: write it as "1.26" or "3.0.11"')
         return cls(int(match[1]), int(match[2]), int(match[3] or 0))

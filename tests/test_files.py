@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from lbgen.files import compare, diff, write_files
+from lbgen.problems import LbgenError
+from lbgen.render import HEADER_MARK, RenderedFile
+
+HEADER = f"# {HEADER_MARK}: test\n"
+MAIN = RenderedFile("nginx.conf", HEADER + "main\n")
+SECRET = RenderedFile("secrets/keys.map", HEADER + "sk-very-secret\n", secret=True)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_writes_files_with_the_right_modes(tmp_path: Path) -> None:
+    old = os.umask(0o022)
+    try:
+        changes = write_files(tmp_path / "nginx", [MAIN, SECRET])
+    finally:
+        os.umask(old)
+    assert [change.kind for change in changes] == ["new", "new"]
+    assert (tmp_path / "nginx/nginx.conf").read_text() == MAIN.text
+    assert mode(tmp_path / "nginx/nginx.conf") == 0o644
+    assert mode(tmp_path / "nginx/secrets/keys.map") == 0o600
+    assert mode(tmp_path / "nginx/secrets") == 0o700
+
+
+def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
+    write_files(tmp_path, [MAIN])
+    before = (tmp_path / "nginx.conf").stat()
+    assert [change.kind for change in write_files(tmp_path, [MAIN])] == ["same"]
+    assert (tmp_path / "nginx.conf").stat().st_ino == before.st_ino
+
+
+def test_keeps_the_mode_and_follows_a_link(tmp_path: Path) -> None:
+    real = tmp_path / "real.conf"
+    real.write_text(HEADER)
+    real.chmod(0o640)
+    (tmp_path / "nginx.conf").symlink_to(real)
+    write_files(tmp_path, [MAIN])
+    assert (tmp_path / "nginx.conf").is_symlink()
+    assert real.read_text() == MAIN.text
+    assert mode(real) == 0o640
+
+
+def test_narrows_the_mode_of_an_open_secret(tmp_path: Path) -> None:
+    write_files(tmp_path, [SECRET])
+    (tmp_path / SECRET.path).chmod(0o644)
+    assert [change.kind for change in write_files(tmp_path, [SECRET])] == ["changed"]
+    assert mode(tmp_path / SECRET.path) == 0o600
+
+
+def test_leaves_somebody_elses_file_alone(tmp_path: Path) -> None:
+    (tmp_path / "nginx.conf").write_text("# mine\n")
+    extra = RenderedFile("a.conf", HEADER)
+    with pytest.raises(LbgenError, match="left alone"):
+        write_files(tmp_path, [extra, MAIN])
+    assert (tmp_path / "nginx.conf").read_text() == "# mine\n"
+    assert not (tmp_path / "a.conf").exists(), "nothing is written when one file cannot be"
+    write_files(tmp_path, [MAIN], force=True)
+    assert (tmp_path / "nginx.conf").read_text() == MAIN.text
+
+
+def test_removes_its_own_stale_files_only(tmp_path: Path) -> None:
+    write_files(tmp_path, [MAIN, SECRET])
+    (tmp_path / "theirs.conf").write_text("x\n")
+    write_files(tmp_path, [MAIN])
+    assert not (tmp_path / SECRET.path).exists()
+    assert (tmp_path / "theirs.conf").exists()
+
+
+def test_nothing_is_left_when_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(tmp_path, [MAIN])
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(LbgenError, match="No space left"):
+        write_files(tmp_path, [MAIN._replace(text=HEADER + "new\n")])
+    assert [path.name for path in tmp_path.iterdir()] == ["nginx.conf"]
+    assert (tmp_path / "nginx.conf").read_text() == MAIN.text
+
+
+def test_diff_shows_lines_and_masks_secrets(tmp_path: Path) -> None:
+    write_files(tmp_path, [MAIN, SECRET])
+    new = [MAIN._replace(text=HEADER + "other\n"), SECRET._replace(text=HEADER + "sk-other\n")]
+    text = diff(compare(tmp_path, new))
+    assert "-main\n+other\n" in text
+    assert "holds secrets" in text
+    assert "sk-" not in text

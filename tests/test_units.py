@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lbgen import units
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("250ms", 250),
+        ("90s", 90_000),
+        ("10m", 600_000),
+        ("1h", 3_600_000),
+        ("2d", 172_800_000),
+        (600, 600_000),
+    ],
+)
+def test_duration(text: str | int, milliseconds: int) -> None:
+    assert units.parse_duration(text) == milliseconds
+
+
+@pytest.mark.parametrize(
+    "text", ["10min", "1.5s", "-1s", "soon", "", "30d", "s", "1 s", "999999999999d", "٣s"]
+)
+def test_bad_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="'"):
+        units.parse_duration(text)
+
+
+@given(st.integers(0, units.MAX_DURATION_MS))
+def test_a_printed_duration_reads_back(milliseconds: int) -> None:
+    printed = units.format_duration(milliseconds)
+    assert units.parse_duration(printed) == milliseconds
+    assert not printed.isdigit(), "a bare number means seconds to NGINX and milliseconds to HAProxy"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("64MiB", 64 << 20), ("50MB", 50 << 20), ("1m", 1 << 20), ("8KiB", 8192), (512, 512)]
+)
+def test_size(text: str | int, size: int) -> None:
+    assert units.parse_size(text) == size
+
+
+@given(st.integers(0, 1 << 45))
+def test_a_printed_size_reads_back(size: int) -> None:
+    assert units.parse_size(units.format_size(size)) == size
+
+
+def test_rate() -> None:
+    assert units.parse_rate("600/m") == units.Rate(600, 60)
+    assert str(units.parse_rate("10/s")) == "10/s"
+
+
+@pytest.mark.parametrize("text", ["600", "0/m", "600/d", "-1/s", "6e2/m"])
+def test_bad_rate(text: str) -> None:
+    with pytest.raises(ValueError, match="not a rate"):
+        units.parse_rate(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("gpu-0:8000", "gpu-0:8000"),
+        ("10.0.0.7:8000", "10.0.0.7:8000"),
+        ("[fd00::2]:8000", "[fd00::2]:8000"),
+        ("[FD00:0:0::2]:1", "[fd00::2]:1"),
+        ("[::ffff:10.0.0.1]:80", "10.0.0.1:80"),
+    ],
+)
+def test_address(text: str, printed: str) -> None:
+    assert str(units.parse_address(text)) == printed
+
+
+# Each of these is taken by NGINX or by HAProxy in a way that nobody means.
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("http://gpu-0:8000", "URL"),
+        ("10.0.0.1:8000/v1", "path"),
+        ("gpu-0", "no port"),
+        ("10.0.0.1:+80", "not a port"),
+        ("10.10.188:80", "IPv4"),
+        ("gpu-0:08000", "not a port"),
+        ("gpu-0:70000", "not a port"),
+        ("gpu-0:0", "not a port"),
+        ("fd00::1:8000", "ambiguous"),
+        ("[fe80::1%eth0]:80", "zone"),
+        ("010.0.0.1:80", "IPv4"),
+        ("a b:80", "host name"),
+        ("gpu;0:80", "host name"),
+        ("-gpu:80", "host name"),
+        (":80", "host name"),
+        ("[::1]", "no port"),
+        ("[gpu]:80", "IPv6"),
+    ],
+)
+def test_bad_address(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        units.parse_address(text)
+
+
+def test_ranges() -> None:
+    assert units.expand_ranges("gpu-[0-2]:8000") == ["gpu-0:8000", "gpu-1:8000", "gpu-2:8000"]
+    assert units.expand_ranges("n[08-10]:1") == ["n08:1", "n09:1", "n10:1"]
+    assert units.expand_ranges("a[0-1]:[8000-8001]") == ["a0:8000", "a0:8001", "a1:8000", "a1:8001"]
+    assert units.expand_ranges("[fd00::2]:8000") == ["[fd00::2]:8000"]
+
+
+@pytest.mark.parametrize("text", ["gpu-[3-1]:80", "gpu-[0-99999]:80", "a[0-999][0-999]:80"])
+def test_bad_ranges(text: str) -> None:
+    with pytest.raises(ValueError, match="range|more than"):
+        units.expand_ranges(text)
