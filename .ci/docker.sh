@@ -39,7 +39,10 @@ install_engine() {
     local packages=(docker.io iptables)
     # Since Debian 13 the client is a package of its own, which docker.io only recommends.
     if apt-cache show docker-cli >/dev/null 2>&1; then packages+=(docker-cli); fi
-    apt-get install -y -qq --no-install-recommends "${packages[@]}" >&2 || fail "could not install ${packages[*]}"
+    local output
+    output=$(apt-get install -y -qq --no-install-recommends "${packages[@]}" 2>&1) && return
+    tail -n 30 <<<"$output" >&2
+    fail "could not install ${packages[*]}"
 }
 
 # A killed dockerd leaves its process id behind, and the next one refuses to start when that number lives again.

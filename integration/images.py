@@ -1,7 +1,9 @@
 """Container images of three Debian generations, each with NGINX, HAProxy and Python.
 
-``python -m integration.images [SUITE...]`` builds what is missing. The images are made by debootstrap from Debian packages
-alone, so that the tests run where no image registry can be reached. Elsewhere the official images serve: see ``resolve``.
+``python -m integration.images [SUITE...]`` builds what is missing. The images are made of Debian packages
+alone, so that the tests run where no image registry can be reached. Elsewhere the official images serve: see
+``resolve``. A new recipe leaves the images of the old one behind; this removes all that no container uses:
+``docker image prune --all --filter label=lbgen-integration``.
 """
 
 from __future__ import annotations
@@ -12,21 +14,25 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 import docker
 from docker.errors import DockerException, ImageNotFound
+
+from integration import debian
+from integration.debian import ImageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 Kind = Literal["nginx", "haproxy", "python"]
 
@@ -34,12 +40,11 @@ REPOSITORY = "lbgen-integration"
 CHOICE = "LBGEN_TEST_IMAGES"
 """The environment variable that says where images come from: ``local`` or ``official``."""
 
-DEFAULT_MIRROR = "http://deb.debian.org/debian"
 RECIPE = 1
 """Raise it when the way of building changes, so that cached images are built anew."""
 
-# All packages are named here: apt-get inside a sid image refuses the index once its Valid-Until has passed, a week
-# after it was written, while debootstrap checks the signature alone.
+# All packages are named here: apt-get inside a sid image refuses the index once its Valid-Until has passed,
+# a week after it was written, while debootstrap checks the signature alone.
 PACKAGES = (
     "ca-certificates",
     "curl",
@@ -53,7 +58,7 @@ PACKAGES = (
     "socat",
 )
 
-# Content of the system that no test needs. Debian's own slim images leave out the same documentation:
+# What no test needs. Debian's own slim images leave out the same documentation:
 # https://github.com/debuerreotype/debuerreotype/blob/master/scripts/.slimify-excludes
 EXCLUDED = (
     "./dev/*",
@@ -70,10 +75,6 @@ EXCLUDED = (
 )
 
 
-class ImageError(RuntimeError):
-    """An image cannot be had; the message says what to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class Generation:
     """What one Debian suite ships, as major.minor, and so which official image matches it."""
@@ -84,16 +85,16 @@ class Generation:
     packages: tuple[str, ...] = PACKAGES
 
     def expected(self) -> dict[Kind, str]:
-        """The version that each program has to show."""
+        """Give the version that each program has to show."""
         return {"nginx": self.nginx, "haproxy": self.haproxy, "python": self.python}
 
     def official(self, kind: Kind) -> str:
-        """The image of the same version on Docker Hub."""
+        """Name the image of the same version on Docker Hub."""
         return f"{kind}:{self.expected()[kind]}" + ("-slim" if kind == "python" else "")
 
 
-# Sources: https://packages.debian.org/nginx, https://packages.debian.org/haproxy, https://packages.debian.org/python3.
-# sid moves on; ``verify`` then names the new version.
+# Sources: https://packages.debian.org/nginx, https://packages.debian.org/haproxy,
+# https://packages.debian.org/python3. sid moves on; ``verify`` then names the new version.
 GENERATIONS: Mapping[str, Generation] = MappingProxyType(
     {
         "bookworm": Generation(nginx="1.22", haproxy="2.6", python="3.11"),
@@ -112,12 +113,10 @@ VERSION_PATTERNS: Mapping[Kind, re.Pattern[str]] = MappingProxyType(
 
 
 def resolve(suite: str, kind: Kind) -> str:
-    """The image to run ``kind`` of a generation in, built first when ``LBGEN_TEST_IMAGES=local``.
+    """Name the image to run ``kind`` of a generation in, built first when ``LBGEN_TEST_IMAGES=local``.
 
-    Without a choice, a local image is taken when it is there, and the official one otherwise.
-
-    Raises:
-        ImageError: the choice or the suite is unknown, or the local image cannot be built.
+    Without a choice, a local image is taken when it is there, and the official one otherwise. Raises
+    ImageError when the choice or the suite is unknown, or when ``ensure`` does.
     """
     choice = os.environ.get(CHOICE, "")
     if choice not in {"", "local", "official"}:
@@ -130,40 +129,37 @@ def resolve(suite: str, kind: Kind) -> str:
 
 
 def ensure(suite: str) -> str:
-    """The tag of the suite's local image, which is built when missing; milliseconds when it is there.
+    """Give the tag of the suite's local image, built when missing; milliseconds when it is there.
 
-    Raises:
-        ImageError: no engine answers, debootstrap cannot run, or the versions are not those of the generation.
+    Raises ImageError when no engine answers, debootstrap fails, or the programs are not the generation's.
     """
     tag = tag_of(suite)
     if exists(tag):
         return tag
-    with _one_builder(suite):
+    debian.require_root(otherwise=f"set {CHOICE}=official to use images from Docker Hub")
+    with _one_builder():
         if not exists(tag):
+            debian.require_debootstrap()
             _build(suite, tag)
     return tag
 
 
 def tag_of(suite: str) -> str:
-    """The tag of a suite's image: its digest changes with everything that the image is made from."""
+    """Give the tag of a suite's image: its digest changes with everything that the image is made from."""
     recipe = {"recipe": RECIPE, "suite": suite, "excluded": EXCLUDED, **asdict(generation_of(suite))}
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
     return f"{REPOSITORY}:{suite}-{digest[:12]}"
 
 
 def generation_of(suite: str) -> Generation:
-    """The table's entry for a suite.
-
-    Raises:
-        ImageError: there is none.
-    """
+    """Look a suite up, or raise ImageError with those there are."""
     if suite not in GENERATIONS:
         raise ImageError(f"unknown suite {suite!r}: one of {', '.join(GENERATIONS)}")
     return GENERATIONS[suite]
 
 
 def exists(image: str) -> bool:
-    """Whether the engine holds the image."""
+    """Tell whether the engine holds the image."""
     try:
         engine().images.get(image)
     except ImageNotFound:
@@ -173,11 +169,7 @@ def exists(image: str) -> bool:
 
 @functools.cache
 def engine() -> docker.DockerClient:
-    """The client of the Docker engine.
-
-    Raises:
-        ImageError: none answers.
-    """
+    """Connect to the Docker engine, or raise ImageError when none answers."""
     try:
         return docker.from_env(timeout=600)
     except DockerException as error:
@@ -185,7 +177,7 @@ def engine() -> docker.DockerClient:
 
 
 def versions(image: str) -> dict[Kind, str]:
-    """What the programs in an image call themselves, as major.minor.patch; a program that is missing has no entry."""
+    """Ask the programs in an image for their versions; one that is missing has no entry."""
     command = ["sh", "-c", "nginx -v; haproxy -v; python3 -V; true"]
     output = engine().containers.run(image, command, remove=True, stderr=True, network_mode="none").decode()
     found = {kind: pattern.search(output) for kind, pattern in VERSION_PATTERNS.items()}
@@ -193,11 +185,7 @@ def versions(image: str) -> dict[Kind, str]:
 
 
 def verify(suite: str, found: Mapping[Kind, str]) -> None:
-    """Compare versions with the generation's.
-
-    Raises:
-        ImageError: with every program that differs.
-    """
+    """Compare versions with the generation's, and raise ImageError with every program that differs."""
     wrong = [
         f"{kind} is {found.get(kind, 'missing')}, not {expected}"
         for kind, expected in generation_of(suite).expected().items()
@@ -209,10 +197,9 @@ def verify(suite: str, found: Mapping[Kind, str]) -> None:
 
 def _build(suite: str, tag: str) -> None:
     """Build, verify, and only then tag: an image with the tag is always a verified one."""
-    _require_debootstrap()
     with tempfile.TemporaryDirectory(prefix=f"{REPOSITORY}-") as folder:
         root = Path(folder) / suite
-        _debootstrap(suite, root)
+        debian.install(suite, generation_of(suite).packages, root)
         image = _import(suite, root)
     try:
         verify(suite, versions(image))
@@ -223,88 +210,38 @@ def _build(suite: str, tag: str) -> None:
 
 
 @contextmanager
-def _one_builder(suite: str) -> Iterator[None]:
-    """Make other processes wait that want the same image; the lock ends with the process."""
-    path = Path(tempfile.gettempdir()) / f"{REPOSITORY}-{suite}.lock"
-    with path.open("w") as lock:
+def _one_builder() -> Iterator[None]:
+    """Let one process build at a time, as several may want the same image; the lock ends with the process."""
+    with (Path(tempfile.gettempdir()) / f"{REPOSITORY}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _require_debootstrap() -> None:
-    """Install debootstrap when it is missing and apt-get can do it."""
-    advice = f"or set {CHOICE}=official to use images from Docker Hub"
-    if os.geteuid() != 0:
-        raise ImageError(f"building an image needs root, as debootstrap makes a system: run as root, {advice}")
-    if shutil.which("debootstrap"):
-        return
-    if not shutil.which("apt-get"):
-        raise ImageError(f"install debootstrap and debian-archive-keyring, {advice}")
-    _run(["apt-get", "update", "-qq"])
-    _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "debootstrap", "debian-archive-keyring"])
-
-
-def _debootstrap(suite: str, root: Path) -> None:
-    """Install the suite's packages into ``root``, with signatures checked.
-
-    A mount namespace of its own takes debootstrap's mounts of /proc and /sys away with it, however it ends: removing
-    the folder can never reach into them.
-    """
-    options = ["--variant=minbase", "--force-check-gpg", f"--include={','.join(generation_of(suite).packages)}"]
-    log = root / "debootstrap" / "debootstrap.log"
-    try:
-        _run(["unshare", "--mount", "debootstrap", *options, suite, str(root), mirror()])
-    except ImageError as error:
-        details = log.read_text(errors="replace")[-2000:] if log.is_file() else ""
-        raise ImageError(f"{error}\n{details}".rstrip()) from error
-
-
 def _import(suite: str, root: Path) -> str:
-    """Send a system's files to the engine; the identifier of the image that it makes of them."""
+    """Send a system's files to the engine, and give the identifier of the image that it makes of them.
+
+    A tar that fails leaves the image broken off or without files, which ``verify`` need not notice.
+    """
     command = ["tar", "--create", "--numeric-owner", "--one-file-system", f"--directory={root}"]
-    command += [f"--exclude={pattern}" for pattern in EXCLUDED] + ["."]
+    command += [*(f"--exclude={pattern}" for pattern in EXCLUDED), "."]
     changes = [f"LABEL {REPOSITORY}={suite}", "ENV LANG=C.UTF-8", 'CMD ["bash"]']
     with subprocess.Popen(command, stdout=subprocess.PIPE) as tar:
-        answer = engine().api.import_image_from_stream(_chunks(tar), changes=changes)
+        answer = json.loads(
+            engine().api.import_image_from_stream(_chunks(tar), changes=changes).splitlines()[-1]
+        )
+    if "error" in answer:
+        raise ImageError(f"the engine refuses the image: {answer['error']}")
     if tar.returncode:
+        engine().images.remove(answer["status"], force=True)
         raise ImageError(f"tar ended with {tar.returncode}")
-    last = json.loads(answer.strip().splitlines()[-1])
-    if "error" in last:
-        raise ImageError(f"the engine refuses the image: {last['error']}")
-    return str(last["status"])
+    return str(answer["status"])
 
 
 def _chunks(process: subprocess.Popen[bytes], size: int = 1 << 20) -> Iterator[bytes]:
-    """The output of a process in pieces of at most ``size`` bytes."""
+    """Read the output of a process in pieces of at most ``size`` bytes."""
     assert process.stdout is not None  # the process is made with a pipe
     while piece := process.stdout.read(size):
         yield piece
-
-
-def mirror() -> str:
-    """The Debian mirror that this machine uses, or Debian's own.
-
-    apt names its sources whichever of its file formats they are written in. Only an archive of that name is a mirror of
-    Debian: others, such as Debian's security archive, hold a part of the packages.
-    """
-    if not shutil.which("apt-get"):
-        return DEFAULT_MIRROR
-    listing = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(COMPONENT)", "Created-By: Packages"]
-    return mirror_in(subprocess.run(listing, capture_output=True, text=True, check=False).stdout)
-
-
-def mirror_in(listing: str) -> str:
-    """The first Debian mirror in lines of ``URI component``."""
-    found = re.search(r"^(https?://\S+/debian)/? main$", listing, re.MULTILINE)
-    return found[1] if found else DEFAULT_MIRROR
-
-
-def _run(command: list[str]) -> None:
-    """Run a command that says nothing unless it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        tail = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
-        raise ImageError(f"{' '.join(command)} ended with {done.returncode}:\n{tail}")
 
 
 @click.command()
@@ -315,12 +252,16 @@ def main(suites: tuple[str, ...]) -> None:
         for suite in suites or GENERATIONS:
             begin = time.monotonic()
             tag = ensure(suite)
-            seconds = time.monotonic() - begin
-            size = engine().images.get(tag).attrs["Size"] / 1e6
-            programs = "  ".join(f"{kind} {version}" for kind, version in versions(tag).items())
-            click.echo(f"{tag}  {size:.0f} MB  {seconds:.1f} s  {programs}")
-    except ImageError as error:
+            _report(tag, time.monotonic() - begin)
+    except (ImageError, DockerException) as error:
         sys.exit(f"integration.images: {error}")
+
+
+def _report(tag: str, seconds: float) -> None:
+    """Print an image's tag, its size, how long it took, and the programs' versions."""
+    size = engine().images.get(tag).attrs["Size"] / 1e6
+    programs = "  ".join(f"{kind} {version}" for kind, version in versions(tag).items())
+    click.echo(f"{tag}  {size:.0f} MB  {seconds:.1f} s  {programs}")
 
 
 if __name__ == "__main__":
