@@ -1,0 +1,201 @@
+"""One engine of the simulator, run in real time.
+
+The engine counts virtual seconds; the wall clock times the speed factor drives it. Events are digested at their
+exact virtual times, however late the loop wakes, so that a loaded machine delays answers but never changes the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Engine(Protocol):
+    """What the simulator's engine offers; times are virtual seconds."""
+
+    def submit(self, now: float, key: int, prompt_tokens: int, output_tokens: int, prompt: bytes) -> None:
+        """Take a request."""
+
+    def cancel(self, now: float, key: int) -> None:
+        """Forget a request, wherever it stands."""
+
+    def next_event(self) -> float | None:
+        """Return when the next first or last token comes; None when idle."""
+
+    def advance(self, now: float) -> Iterable[tuple[int, bool]]:
+        """Work until `now`; yield requests whose first token came, with True those that ended."""
+
+    def produced(self, key: int) -> int:
+        """Return how many tokens a request in the engine has by the time last advanced to."""
+
+    @property
+    def running(self) -> int: ...
+    @property
+    def waiting(self) -> int: ...
+    @property
+    def kv_usage(self) -> float:
+        """Share of the KV blocks in use, 0 to 1."""
+
+
+class Generation:
+    """One answer in the making."""
+
+    def __init__(self, key: int, output_tokens: int) -> None:
+        loop = asyncio.get_running_loop()
+        self.key = key
+        self.output_tokens = output_tokens
+        self.first: asyncio.Future[None] = loop.create_future()
+        self.ended: asyncio.Future[None] = loop.create_future()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait for so long, or until the last token."""
+        if not self.ended.done():
+            await asyncio.wait((self.ended,), timeout=seconds)
+
+
+class Gpu:
+    """Runs an engine against the wall clock."""
+
+    def __init__(self, engine: Engine, speed: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._engine = engine
+        self._speed = speed
+        self._begin = self._loop.time()
+        self._generations: dict[int, Generation] = {}
+        self._number = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def running(self) -> int:
+        """Requests in the batch."""
+        return self._engine.running
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for a slot."""
+        return self._engine.waiting
+
+    @property
+    def kv_usage(self) -> float:
+        """Share of the KV blocks in use, 0 to 1."""
+        return self._engine.kv_usage
+
+    def submit(self, prompt_tokens: int, output_tokens: int, prompt: bytes) -> Generation:
+        """Give the engine a request."""
+        now = self._advance()
+        self._number += 1
+        generation = Generation(self._number, output_tokens)
+        self._generations[generation.key] = generation
+        self._engine.submit(now, generation.key, prompt_tokens, output_tokens, prompt)
+        self._arm()
+        return generation
+
+    def cancel(self, generation: Generation) -> None:
+        """Take a request out of the engine; nothing happens when it has ended."""
+        if self._generations.pop(generation.key, None) is not None:
+            self._engine.cancel(self._advance(), generation.key)
+            self._arm()
+
+    def produced(self, generation: Generation) -> int:
+        """Return how many tokens the answer has by now."""
+        self._advance()
+        if generation.ended.done():
+            return generation.output_tokens
+        return max(self._engine.produced(generation.key), int(generation.first.done()))
+
+    def wait_s(self, _generation: Generation, chunk_s: float) -> float:
+        """Return how long to wait before the next piece of a stream: tokens that come faster travel together."""
+        return chunk_s
+
+    def _advance(self) -> float:
+        now = (self._loop.time() - self._begin) * self._speed
+        for key, ended in self._engine.advance(now):
+            generation = self._generations.get(key)
+            if generation is None:
+                continue
+            if not generation.first.done():
+                generation.first.set_result(None)
+            if ended:
+                generation.ended.set_result(None)
+                del self._generations[key]
+        return now
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        when = self._engine.next_event()
+        if when is None:
+            self._timer = None
+        else:
+            self._timer = self._loop.call_at(self._begin + when / self._speed, self._wake)
+
+    def _wake(self) -> None:
+        self._advance()
+        self._arm()
+
+
+class StandIn:
+    """A stepwise engine until the simulator's is here: slots, and a step that grows with the batch."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._queue: list[list[int]] = []
+        self._batch: dict[int, list[int]] = {}
+        self._clock = 0.0
+
+    def submit(self, now: float, key: int, prompt_tokens: int, output_tokens: int, prompt: bytes) -> None:
+        if not self._batch:
+            self._clock = now
+        self._queue.append([key, 0, output_tokens])
+        self._admit()
+
+    def cancel(self, now: float, key: int) -> None:
+        self._batch.pop(key, None)
+        self._queue = [entry for entry in self._queue if entry[0] != key]
+        self._admit()
+
+    def next_event(self) -> float | None:
+        if not self._batch:
+            return None
+        steps = min(1 if e[1] == 0 else e[2] - e[1] for e in self._batch.values())
+        return self._clock + steps * self._step() + 1e-9
+
+    def _step(self) -> float:
+        return (7.2 + 0.05 * len(self._batch)) / 1000
+
+    def advance(self, now: float) -> Iterable[tuple[int, bool]]:
+        events = []
+        while self._batch and self._clock + self._step() <= now:
+            self._clock += self._step()
+            for key, entry in list(self._batch.items()):
+                entry[1] += 1
+                if entry[1] == entry[2]:
+                    events.append((key, True))
+                    del self._batch[key]
+                elif entry[1] == 1:
+                    events.append((key, False))
+            self._admit()
+        return events
+
+    def _admit(self) -> None:
+        while self._queue and len(self._batch) < self._slots:
+            entry = self._queue.pop(0)
+            self._batch[entry[0]] = entry
+
+    def produced(self, key: int) -> int:
+        return self._batch[key][1] if key in self._batch else 0
+
+    @property
+    def running(self) -> int:
+        return len(self._batch)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._queue)
+
+    @property
+    def kv_usage(self) -> float:
+        return len(self._batch) / self._slots
