@@ -1,0 +1,58 @@
+"""What a balancer itself answers when no server does: OpenAI's error form, the same on every target.
+
+Clients retry by status and `Retry-After`, and show `error.message`; an HTML page breaks both.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+
+class Answer(NamedTuple):
+    """One answer made by the balancer."""
+
+    status: int
+    kind: str
+    """OpenAI's ``error.type``."""
+    code: str
+    """OpenAI's ``error.code``."""
+    message: str
+    retry_after: int | None = None
+    """Seconds until trying again makes sense; None where waiting does not help."""
+
+    @property
+    def body(self) -> str:
+        """The JSON text, on one line."""
+        error = {"message": self.message, "type": self.kind, "param": None, "code": self.code}
+        return json.dumps({"error": error})
+
+
+_BAD = "invalid_request_error"
+_SERVER = "server_error"
+
+ANSWERS: dict[str, Answer] = {
+    "bad_request": Answer(400, _BAD, "bad_request", "The request is malformed."),
+    "unauthorized": Answer(401, _BAD, "invalid_api_key", "The API key is missing or not known here."),
+    "forbidden": Answer(403, _BAD, "forbidden", "This API key may not use what it asked for."),
+    "not_found": Answer(404, _BAD, "not_found", "No route of this gateway fits the request."),
+    "model_not_found": Answer(404, _BAD, "model_not_found", "The model does not exist on this gateway."),
+    "method_not_allowed": Answer(405, _BAD, "method_not_allowed", "The method is not allowed here."),
+    "request_timeout": Answer(408, _BAD, "request_timeout", "The request did not arrive in time."),
+    "too_large": Answer(413, _BAD, "request_too_large", "The request body is larger than allowed."),
+    "model_unreadable": Answer(
+        413, _BAD, "model_not_readable", "The model was not found in the part of the body that is inspected."
+    ),
+    "uri_too_long": Answer(414, _BAD, "uri_too_long", "The request URI is too long."),
+    "headers_too_large": Answer(431, _BAD, "headers_too_large", "The request headers are too large."),
+    "rate_limited": Answer(
+        429, "rate_limit_error", "rate_limit_exceeded", "Too many requests: slow down and try again.", 1
+    ),
+    "internal": Answer(500, _SERVER, "internal_error", "The gateway failed."),
+    "bad_gateway": Answer(502, _SERVER, "bad_gateway", "The inference server failed to answer."),
+    "unavailable": Answer(
+        503, _SERVER, "service_unavailable", "No inference server can take the request now: try again.", 1
+    ),
+    "gateway_timeout": Answer(504, _SERVER, "gateway_timeout", "The inference server did not answer in time."),
+}
+"""By the name that targets use for the occasion."""
