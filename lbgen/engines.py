@@ -1,0 +1,266 @@
+"""What lbgen knows of each inference engine: data, with where each fact is from.
+
+A fleet that names its engine gets the readiness path that does not lie, an idle time
+of kept-alive connections below the engine's own, and the names of the engine's metrics.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Metrics(NamedTuple):
+    """Where an engine tells how busy it is, in Prometheus text. Names to try in order; empty: not told."""
+
+    path: str
+    running: tuple[str, ...] = ()
+    """Requests that are being computed."""
+    waiting: tuple[str, ...] = ()
+    """Requests that the engine has accepted and not begun."""
+    kv_usage: tuple[str, ...] = ()
+    """Share of the KV cache in use, from 0 to 1."""
+    port: int | None = None
+    """None: the port of the API."""
+    needs: str = ""
+    """What has to be switched on for it."""
+
+
+class Engine(NamedTuple):
+    """One inference engine, as it behaves by default."""
+
+    name: str
+    title: str
+    port: int
+    """The port that it serves on unless told otherwise."""
+    health_path: str | None
+    """Answers 200 only when the engine can serve; None: no path is known to exist, TCP is all one can check."""
+    health_paths: tuple[str, ...]
+    """Every path known to answer about health, `health_path` first."""
+    keep_alive: int | None
+    """After so many milliseconds the engine closes an idle connection; None: never, as far as known."""
+    parallelism: int | None
+    """Requests that one server computes at once; None: it depends on the model and the hardware."""
+    parallelism_setting: str = ""
+    """What the engine calls that number."""
+    metrics: Metrics | None = None
+    llm: bool = True
+    """Generates text: answers may take minutes and are streamed."""
+    sources: tuple[str, ...] = ()
+
+    @property
+    def idle_timeout(self) -> int:
+        """Milliseconds that a balancer may keep an idle connection: a second less than the engine does."""
+        return UNKNOWN_IDLE if self.keep_alive is None else self.keep_alive - 1_000
+
+
+UNKNOWN_IDLE = 60_000
+"""For engines that do not close idle connections: NGINX's own default of a minute."""
+
+_UVICORN = 5_000
+"""uvicorn's ``timeout_keep_alive``, 5 s, which most Python servers leave as it is."""
+
+_UVICORN_SOURCE = "uvicorn settings: timeout_keep_alive defaults to 5 seconds"
+
+_ENGINES = (
+    Engine(
+        name="vllm",
+        title="vLLM",
+        port=8000,
+        health_path="/health",
+        health_paths=("/health", "/ping"),
+        keep_alive=_UVICORN,
+        parallelism=256,
+        parallelism_setting="--max-num-seqs (1024 on GPUs of 70 GiB and more, A100 excepted)",
+        metrics=Metrics(
+            path="/metrics",
+            running=("vllm:num_requests_running",),
+            waiting=("vllm:num_requests_waiting",),
+            # The older name was deprecated in 0.10 in favour of the newer one.
+            kv_usage=("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
+        ),
+        sources=(
+            "vllm/envs.py: VLLM_HTTP_TIMEOUT_KEEP_ALIVE, default 5",
+            "vllm/engine/arg_utils.py: max_num_seqs by usage context",
+            "vllm/v1/metrics/loggers.py: gauge names",
+        ),
+    ),
+    Engine(
+        name="sglang",
+        title="SGLang",
+        port=30000,
+        # /v1/models is static and answers while the model loads; /health is 503 until it is warm, and takes
+        # about a second because it may run a token (gpustack#6203, llama-swap#276): give it 5 s.
+        health_path="/health",
+        health_paths=("/health", "/health_generate"),
+        keep_alive=_UVICORN,
+        parallelism=None,
+        parallelism_setting="--max-running-requests (by default from the memory that is left)",
+        metrics=Metrics(
+            path="/metrics",
+            running=("sglang:num_running_reqs",),
+            waiting=("sglang:num_queue_reqs",),
+            kv_usage=("sglang:token_usage",),
+            needs="--enable-metrics",
+        ),
+        sources=(
+            "sglang/srt/entrypoints/http_server.py: timeout_keep_alive=5",
+            "sglang docs, production metrics: gauge names",
+        ),
+    ),
+    Engine(
+        name="tgi",
+        title="Text Generation Inference",
+        port=3000,
+        health_path="/health",
+        health_paths=("/health",),
+        keep_alive=None,
+        parallelism=128,
+        parallelism_setting="--max-concurrent-requests",
+        metrics=Metrics(path="/metrics", running=("tgi_batch_current_size",), waiting=("tgi_queue_size",)),
+        sources=(
+            "TGI launcher arguments: max_concurrent_requests 128, port 3000",
+            "TGI docs, metrics: tgi_queue_size, tgi_batch_current_size",
+        ),
+    ),
+    Engine(
+        name="llamacpp",
+        title="llama.cpp server",
+        port=8080,
+        # 503 while the model loads, where /v1/models already answers 200 (dkg PR#2447).
+        health_path="/health",
+        health_paths=("/health", "/v1/health"),
+        # cpp-httplib closes after 5 s and drops what arrives in that instant.
+        keep_alive=5_000,
+        parallelism=4,
+        parallelism_setting="--parallel (1 before the end of 2025)",
+        metrics=Metrics(
+            path="/metrics",
+            running=("llamacpp:requests_processing",),
+            waiting=("llamacpp:requests_deferred",),
+            # Removed in 2025; older builds have it.
+            kv_usage=("llamacpp:kv_cache_usage_ratio",),
+            needs="--metrics",
+        ),
+        sources=(
+            "cpp-httplib: CPPHTTPLIB_KEEPALIVE_TIMEOUT_SECOND 5",
+            "llama.cpp tools/server/README: --parallel, --metrics and its gauges",
+        ),
+    ),
+    Engine(
+        name="ollama",
+        title="Ollama",
+        port=11434,
+        # Answers "Ollama is running"; /api/tags and /v1/models list files on disk, and /api/health is 404.
+        health_path="/",
+        health_paths=("/", "/api/version"),
+        keep_alive=None,
+        parallelism=1,
+        parallelism_setting="OLLAMA_NUM_PARALLEL",
+        sources=("Ollama envconfig: OLLAMA_NUM_PARALLEL; server/routes.go: GET and HEAD /",),
+    ),
+    Engine(
+        name="triton",
+        title="Triton Inference Server",
+        port=8000,
+        health_path="/v2/health/ready",
+        health_paths=("/v2/health/ready", "/v2/health/live"),
+        keep_alive=None,
+        parallelism=None,
+        parallelism_setting="max_batch_size of the model",
+        metrics=Metrics(
+            path="/metrics",
+            running=('nv_trt_llm_request_metrics{request_type="scheduled"}',),
+            waiting=(
+                'nv_trt_llm_request_metrics{request_type="waiting"}',
+                "nv_inference_pending_request_count",
+            ),
+            kv_usage=('nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction"}',),
+            port=8002,
+        ),
+        sources=(
+            "Triton docs, protocol: v2/health/ready; metrics on port 8002",
+            "tensorrtllm_backend README: nv_trt_llm_* gauges",
+        ),
+    ),
+    Engine(
+        name="trtllm",
+        title="TensorRT-LLM (trtllm-serve)",
+        port=8000,
+        health_path="/health",
+        health_paths=("/health", "/health_generate"),
+        keep_alive=_UVICORN,
+        parallelism=2048,
+        parallelism_setting="--max_batch_size",
+        metrics=Metrics(
+            # /metrics is JSON there.
+            path="/prometheus/metrics",
+            running=("trtllm_num_requests_running",),
+            waiting=("trtllm_num_requests_waiting",),
+            kv_usage=("trtllm_kv_cache_utilization",),
+            needs="return_perf_metrics",
+        ),
+        sources=(
+            "tensorrt_llm/serve/openai_server.py: TIMEOUT_KEEP_ALIVE = 5; /health; /prometheus/metrics",
+        ),
+    ),
+    Engine(
+        name="litellm",
+        title="LiteLLM proxy",
+        port=4000,
+        # /health calls every model behind it, which costs money; readiness asks only the proxy itself.
+        health_path="/health/readiness",
+        health_paths=("/health/readiness", "/health/liveliness", "/health/liveness"),
+        keep_alive=_UVICORN,
+        parallelism=None,
+        sources=("LiteLLM docs, health checks", _UVICORN_SOURCE),
+    ),
+    Engine(
+        name="tei",
+        title="Text Embeddings Inference",
+        port=3000,
+        health_path="/health",
+        health_paths=("/health",),
+        keep_alive=None,
+        parallelism=512,
+        parallelism_setting="--max-concurrent-requests",
+        metrics=Metrics(path="/metrics", waiting=("te_queue_size",)),
+        llm=False,
+        sources=("TEI README: --max-concurrent-requests 512, port 3000, te_queue_size",),
+    ),
+    Engine(
+        name="openai",
+        title="a server with OpenAI's API",
+        port=8000,
+        health_path=None,
+        health_paths=(),
+        # Unknown, so as short as the shortest that is common.
+        keep_alive=_UVICORN,
+        parallelism=None,
+        sources=(_UVICORN_SOURCE,),
+    ),
+    Engine(
+        name="http",
+        title="a web server that is no LLM",
+        port=8080,
+        health_path=None,
+        health_paths=(),
+        # Node.js keeps idle connections for 5 s, as uvicorn does: as short as the shortest that is common.
+        keep_alive=_UVICORN,
+        parallelism=None,
+        llm=False,
+        sources=(_UVICORN_SOURCE, "Node.js http: server.keepAliveTimeout defaults to 5000 ms"),
+    ),
+)
+
+ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in _ENGINES}
+"""Every engine that a pool may name."""
+
+ENGINE_ALIASES: Mapping[str, str] = {
+    "llama.cpp": "llamacpp",
+    "llama_cpp": "llamacpp",
+    "llama-server": "llamacpp",
+    "tensorrt-llm": "trtllm",
+    "trtllm-serve": "trtllm",
+    "text-generation-inference": "tgi",
+    "text-embeddings-inference": "tei",
+}
+"""Other names that are accepted."""
