@@ -45,16 +45,22 @@ def write_files(directory: Path, files: Sequence[RenderedFile], *, force: bool =
     (`LbgenError`), unless `force` is true. Mode and owner of replaced files are kept.
     """
     changes = compare(directory, files)
-    foreign = [str(change.path) for change in changes if change.kind == "foreign"]
-    if foreign and not force:
-        raise LbgenError(
-            f"{', '.join(foreign)}: not written by lbgen, so it is left alone (--force replaces it)"
-        )
+    if not force:
+        refuse_foreign(changes)
     try:
         _carry_out(changes)
     except OSError as error:
         raise LbgenError(f"{error.filename or directory}: cannot be written: {error.strerror}") from None
     return changes
+
+
+def refuse_foreign(changes: Iterable[Change]) -> None:
+    """Raise `LbgenError` when a file in the way was not written by lbgen."""
+    foreign = [str(change.path) for change in changes if change.kind == "foreign"]
+    if foreign:
+        raise LbgenError(
+            f"{', '.join(foreign)}: not written by lbgen, so it is left alone (--force replaces it)"
+        )
 
 
 def diff(changes: Iterable[Change]) -> str:

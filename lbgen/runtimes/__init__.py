@@ -1,1 +1,1 @@
-"""Running a program in a container or as a process."""
+"""Finding a program and running it: as a process of this machine, or in a container."""

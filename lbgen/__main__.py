@@ -1,0 +1,17 @@
+"""The program: ``lbgen`` and ``python -m lbgen``."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+from lbgen.cli.guard import run
+
+
+def main() -> NoReturn:
+    """Run the command line and leave with its exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

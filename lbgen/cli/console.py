@@ -1,0 +1,86 @@
+"""What the user sees: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+from lbgen.problems import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from lbgen.fleet.source import Source
+    from lbgen.problems import Problem
+
+_STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "ok": "\x1b[1;32m", "dim": "\x1b[2m"}
+_PLAIN = "\x1b[0m"
+
+
+class Console:
+    """Writes for one command line; knows how much is wanted and whether in colour."""
+
+    __slots__ = ("color", "quiet", "sources", "verbose")
+
+    def __init__(self) -> None:
+        self.quiet = False
+        self.verbose = False
+        self.color = "auto"
+        """``auto``, ``always`` or ``never``: what the user asked for."""
+        self.sources: Sequence[Source] = ()
+        """The texts that problems point into, for the line and the caret."""
+
+    def result(self, text: str) -> None:
+        """Print what was asked for."""
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+
+    def note(self, text: str) -> None:
+        """Print what is good to know, unless the user wants quiet."""
+        if not self.quiet:
+            _say(text)
+
+    def detail(self, text: str) -> None:
+        """Print what only somebody looking for a fault wants to know."""
+        if self.verbose:
+            _say(self.styled(text, "dim"))
+
+    def error(self, text: str) -> None:
+        """Print why the work could not be done."""
+        _say(f"lbgen: {self.styled('error', 'error')}: {text}")
+
+    def problems(self, problems: Iterable[Problem]) -> None:
+        """Print problems for people, each with its line, a caret and a hint; quiet leaves the errors."""
+        from lbgen.cli.problem_formats import text_report  # noqa: PLC0415 - most runs have nothing to report
+
+        shown = [problem for problem in problems if problem.is_error or not self.quiet]
+        if shown:
+            _say(text_report(shown, self.sources, color=self.wants_color(sys.stderr)))
+
+    def styled(self, text: str, style: str, stream: TextIO | None = None) -> str:
+        """Return the text in a style, where the stream (default: standard error) gets colour."""
+        return f"{_STYLES[style]}{text}{_PLAIN}" if self.wants_color(stream or sys.stderr) else text
+
+    def wants_color(self, stream: TextIO) -> bool:
+        """Tell whether a stream gets colour: by option, then NO_COLOR, then FORCE_COLOR, then what it is."""
+        if self.color != "auto":
+            return self.color == "always"
+        if os.environ.get("NO_COLOR"):  # https://no-color.org
+            return False
+        if os.environ.get("FORCE_COLOR"):
+            return os.environ["FORCE_COLOR"] not in {"0", "false"}
+        return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def summary(problems: Sequence[Problem]) -> str:
+    """Return ``2 errors, 1 warning``; empty when there are none."""
+    counts = [
+        (sum(problem.severity is severity for problem in problems), severity.value) for severity in Severity
+    ]
+    return ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count)
+
+
+def _say(text: str) -> None:
+    sys.stdout.flush()  # what was said first stands first, where both streams go to one place
+    sys.stderr.write(text if text.endswith("\n") else f"{text}\n")
+    sys.stderr.flush()

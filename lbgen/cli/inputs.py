@@ -1,0 +1,113 @@
+"""Reading what the user named: fleet files, standard input, and what is written on the command line."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from lbgen.cli.options import nearest
+from lbgen.fleet.load import load
+from lbgen.fleet.source import Source
+from lbgen.problems import FleetError, LbgenError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import BinaryIO
+
+    from lbgen.cli.console import Console
+    from lbgen.fleet.load import Loaded
+    from lbgen.model import Fleet
+
+STANDARD_INPUT = "<stdin>"
+MAX_BYTES = 256 * 1024**2
+"""No fleet is larger: 100,000 servers are 8 MB. Reading ``/dev/zero`` has to end somewhere."""
+
+
+def load_fleet(
+    console: Console,
+    names: Sequence[str],
+    sets: Sequence[str],
+    targets: Sequence[str],
+    target_versions: Sequence[str],
+) -> Loaded:
+    """Read and check a fleet, errors and warnings included; `console` learns the texts for its carets.
+
+    Raises `LbgenError` for what cannot be read at all.
+    """
+    console.sources = read_sources(names)
+    versions = target_versions_of(target_versions, targets)
+    return load(console.sources, sets=sets, targets=targets, versions=versions)
+
+
+def usable_fleet(console: Console, loaded: Loaded) -> Fleet:
+    """Return the fleet, with its warnings printed; raises `FleetError` with every problem when it has errors."""
+    if loaded.fleet is None or any(problem.is_error for problem in loaded.problems):
+        raise FleetError(loaded.problems)
+    console.problems(loaded.problems)
+    return loaded.fleet
+
+
+def read_sources(names: Sequence[str]) -> list[Source]:
+    """Return the texts of fleet files; ``-`` is standard input, once."""
+    if list(names).count("-") > 1:
+        raise click.UsageError("'-' stands for standard input, which can be read only once")
+    return [_read_standard_input() if name == "-" else _read_file(name) for name in names]
+
+
+def target_versions_of(texts: Sequence[str], targets: Sequence[str]) -> dict[str, str]:
+    """Return the version for each target from ``VERSION`` (of the only target) or ``TARGET=VERSION``."""
+    versions: dict[str, str] = {}
+    for text in texts:
+        name, equals, version = text.rpartition("=")
+        if not equals:
+            if len(targets) != 1:
+                raise click.UsageError(
+                    f"--target-version {text}: say which target it is for, with one -t or as nginx={text}"
+                )
+            name = targets[0]
+        versions[name] = version
+    return versions
+
+
+def _read_standard_input() -> Source:
+    text = _decoded(STANDARD_INPUT, _limited(sys.stdin.buffer, STANDARD_INPUT))
+    if not text.strip():
+        raise LbgenError("standard input is empty: '-' reads the fleet from there")
+    return Source(STANDARD_INPUT, text)
+
+
+def _read_file(name: str) -> Source:
+    try:
+        with open(name, "rb") as stream:  # noqa: PTH123 - pathlib is 2 ms that only this would pay for
+            return Source(name, _decoded(name, _limited(stream, name)))
+    except ValueError as error:  # such as a null byte in the name
+        raise LbgenError(f"{name!r}: cannot be read: {error}") from None
+    except OSError as error:
+        raise LbgenError(f"{name}: cannot be read: {error.strerror}") from None
+
+
+def _limited(stream: BinaryIO, name: str) -> bytes:
+    data = stream.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise LbgenError(f"{name}: is larger than 256 MiB, which no fleet file is")
+    return data
+
+
+def _decoded(name: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise LbgenError(f"{name}:{line}: is not UTF-8 text: byte 0x{data[error.start]:02x}") from None
+
+
+def for_balancer(fleet: Fleet, name: str | None) -> Fleet:
+    """Return the fleet as one of its balancers sees it; raises `LbgenError` for a name it does not have."""
+    if name is None:
+        return fleet
+    if name not in fleet.balancers.peers:
+        advice = nearest(name, fleet.balancers.peers) if fleet.balancers.peers else "it names none"
+        raise LbgenError(f"--balancer {name}: is not among the fleet's balancers.peers: {advice}")
+    return fleet._replace(balancers=fleet.balancers._replace(own=name))

@@ -1,0 +1,155 @@
+"""Options that several commands share, and how every option finds its twin in the environment."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lbgen.cli.console import Console
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from click.shell_completion import CompletionItem
+
+    Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Option(click.Option):
+    """An option that can be set in the environment, for one command or for all.
+
+    ``--target`` of ``render`` is ``LBGEN_RENDER_TARGET``, else ``LBGEN_TARGET``. Options that may be
+    given more than once take words there, separated by blanks.
+    """
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """Return the twin's value; an empty one counts as not set."""
+        word = self.long_name.upper().replace("-", "_")
+        command = (ctx.info_name or "").upper().replace("-", "_")
+        names = (f"LBGEN_{command}_{word}", f"LBGEN_{word}") if ctx.parent else (f"LBGEN_{word}",)
+        return next((value for name in names if (value := os.environ.get(name))), None)
+
+    @property
+    def long_name(self) -> str:
+        """The option as people write it, without the dashes."""
+        return max((text.lstrip("-") for text in self.opts), key=len)
+
+
+class Command(click.Command):
+    """A command that takes the global options too, since people write them last."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - handed on to click as they are
+        super().__init__(*args, **kwargs)
+        self.params.extend(global_options(hidden=True))
+
+
+def global_options(*, hidden: bool = False) -> list[click.Parameter]:
+    """Return ``-q``, ``-v`` and ``--color``; they act on the context's `Console`."""
+    kwargs: dict[str, Any] = {"expose_value": False, "hidden": hidden, "callback": _set_on_console}
+    return [
+        Option(["-q", "--quiet"], is_flag=True, help="Print errors and results alone.", **kwargs),
+        Option(["-v", "--verbose"], is_flag=True, help="Print what is being done, too.", **kwargs),
+        Option(
+            ["--color"],
+            type=click.Choice(["auto", "always", "never"]),
+            help="Colour the messages; by default where they go to a terminal.",
+            **kwargs,
+        ),
+    ]
+
+
+def option(*names: str, **kwargs: Any) -> Decorator:  # noqa: ANN401 - click's own keywords
+    """Return click's option decorator for our `Option`."""
+    return click.option(*names, cls=Option, **kwargs)
+
+
+def fleet_argument(*, several: bool = True) -> Decorator:
+    """Return the argument FLEET: a path or ``-``; several are overlays."""
+    metavar = "FLEET..." if several else "FLEET"
+    kind = click.Path(allow_dash=True)
+    return click.argument("fleet", nargs=-1 if several else 1, required=True, type=kind, metavar=metavar)
+
+
+def fleet_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what every command that reads a fleet takes: FLEET, ``-t``, ``--set``, ``--target-version``."""
+    for decorate in (
+        option(
+            "--balancer",
+            metavar="NAME",
+            help="Which of the fleet's balancers the files are for (balancers.peers).",
+        ),
+        option(
+            "--target-version",
+            "target_versions",
+            multiple=True,
+            metavar="[TARGET=]VERSION",
+            help="Render for this version of the target instead of the fleet's.",
+        ),
+        option(
+            "--set",
+            "sets",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Change one value of the fleet: pools.chat.strategy=round_robin.",
+        ),
+        option(
+            "-t",
+            "--target",
+            "targets",
+            multiple=True,
+            type=TargetName(),
+            help="Which target; may be repeated. Default: those of the fleet, else all.",
+        ),
+        fleet_argument(),
+    ):
+        function = decorate(function)
+    return function
+
+
+class TargetName(click.ParamType):
+    """The name of a target."""
+
+    name = "target"
+
+    def get_metavar(self, *_: object, **__: object) -> str:
+        """Return ``nginx|haproxy``."""
+        return "|".join(_target_names())
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name as it is; fails with the nearest known one."""
+        names = list(_target_names())
+        if value in names:
+            return value
+        return self.fail(f"'{value}' is not a target: {nearest(value.lower(), names)}", param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the names that begin like this."""
+        del ctx, param
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell needs it
+
+        return [CompletionItem(name) for name in _target_names() if name.startswith(incomplete)]
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return advice for a word that is not among the known ones."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake pays for it
+
+    names = list(known)
+    near = get_close_matches(word, names, n=1)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+
+
+def _target_names() -> Iterable[str]:
+    from lbgen.targets.registry import TARGETS  # noqa: PLC0415 - the options of most commands need no targets
+
+    return TARGETS
+
+
+def _set_on_console(ctx: click.Context, param: click.Parameter, value: bool | str | None) -> None:
+    console = ctx.ensure_object(Console)
+    if value and param.name:
+        setattr(console, param.name, value)

@@ -1,0 +1,22 @@
+"""``lbgen schema``."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from lbgen.cli.console import Console
+from lbgen.cli.options import Command
+from lbgen.fleet.schema import json_schema
+
+
+@click.command(cls=Command)
+@click.pass_obj
+def command(console: Console) -> None:
+    """Print the JSON Schema (draft-07) of the fleet file.
+
+    Editors complete and check a fleet file that says in its first line
+    "# yaml-language-server: $schema=lbgen.schema.json".
+    """
+    console.result(json.dumps(json_schema(), indent=2, ensure_ascii=False))
