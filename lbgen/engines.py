@@ -32,11 +32,11 @@ class Engine(NamedTuple):
     port: int
     """The port that it serves on unless told otherwise."""
     health_path: str | None
-    """Answers 200 only when the engine can serve; None: no path is known to exist, TCP is all one can check."""
+    """Answers 200 only when the engine can serve; None: no path is known, only TCP can be checked."""
     health_paths: tuple[str, ...]
     """Every path known to answer about health, `health_path` first."""
     keep_alive: int | None
-    """After so many milliseconds the engine closes an idle connection; None: never, as far as known."""
+    """Milliseconds after which it closes an idle connection; None: never, as far as known."""
     parallelism: int | None
     """Requests that one server computes at once; None: it depends on the model and the hardware."""
     parallelism_setting: str = ""
