@@ -107,7 +107,7 @@ class Gpu:
         return max(self._engine.produced(generation.key), int(generation.first.done()))
 
     def wait_s(self, _generation: Generation, chunk_s: float) -> float:
-        """Return how long to wait before the next piece of a stream: tokens that come faster travel together."""
+        """Return how long to wait before the next piece: tokens that come faster travel together."""
         return chunk_s
 
     def _advance(self) -> float:

@@ -46,7 +46,7 @@ class ClientGone(Exception):  # noqa: N818 - an event like asyncio.CancelledErro
 
 
 class Exchange:
-    """One request and the means to answer it; every write raises `ClientGone` when nobody listens any more."""
+    """One request and the means to answer it; writing raises `ClientGone` when nobody listens any more."""
 
     def __init__(self, connection: Connection, request: Request) -> None:
         self._connection = connection
@@ -98,7 +98,7 @@ KEEP_ALIVE_S = 5.0
 
 
 class Connection(asyncio.Protocol):
-    """One client connection: requests one after the other, each handled in a task that dies with the connection."""
+    """One client connection: requests one after the other, each in a task that dies with the connection."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

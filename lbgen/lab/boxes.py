@@ -1,0 +1,191 @@
+"""What runs in a rig: a mock GPU server or a balancer in its container, and what can be done to it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from docker.errors import APIError
+
+from lbgen.lab.archive import pack
+from lbgen.lab.problems import RigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from docker.models.containers import Container
+
+    from lbgen.render import RenderedFile
+
+START_PATIENCE_S = 30.0
+RELOAD_SIGNALS = {"nginx": "HUP", "haproxy": "USR2"}
+"""What makes each balancer read its files again: HAProxy's master process takes SIGUSR2."""
+
+
+class Answer(NamedTuple):
+    """An HTTP answer."""
+
+    status: int
+    headers: dict[str, str]
+    """Names in lower case."""
+    body: bytes
+
+
+def fetch(
+    url: str, method: str = "GET", body: bytes | None = None, timeout_s: float = 10.0, **headers: str
+) -> Answer:
+    """Send one request; every status is an answer. Raises `OSError` when none comes."""
+    request = urllib.request.Request(url, body, headers, method=method)  # noqa: S310 - our own http address
+    try:
+        with urllib.request.urlopen(request, timeout=timeout_s) as answer:  # noqa: S310
+            return Answer(answer.status, _lower(answer.headers.items()), answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return Answer(error.code, _lower(error.headers.items()), error.read())
+
+
+class Box:
+    """A container of a rig."""
+
+    def __init__(self, container: Container, address: str, port: int) -> None:
+        self.container = container
+        self.address = address
+        self.port = port
+        self.url = f"http://{address}:{port}"
+
+    def wait_ready(self, path: str, patience_s: float = START_PATIENCE_S) -> None:
+        """Return once a page answers 200; raises `RigError` with the program's own words."""
+        end = time.monotonic() + patience_s
+        while time.monotonic() < end:
+            try:
+                if fetch(self.url + path, timeout_s=2).status == 200:
+                    return
+            except (OSError, http.client.HTTPException):
+                pass
+            self.container.reload()
+            if self.container.status in {"exited", "dead"}:
+                break
+            time.sleep(0.05)
+        raise RigError(f"{self.container.name} did not get ready:\n{self.logs()[-3000:]}")
+
+    def logs(self) -> str:
+        """Return all that the program wrote."""
+        return b"".join(self.container.logs(stream=True, follow=False)).decode(errors="replace")
+
+    def kill(self) -> None:
+        """End the program at once, as a crash does: connections are refused from now on."""
+        self.container.kill()
+        self.container.wait()
+
+    def start(self, path: str = "/health") -> None:
+        """Start it again at the same address; return when ready."""
+        self.container.start()
+        self.wait_ready(path)
+
+    def freeze(self) -> None:
+        """Stop the program where it stands (SIGSTOP): connections open, nothing answers."""
+        self.container.kill("STOP")
+
+    def thaw(self) -> None:
+        """Let a frozen program go on."""
+        self.container.kill("CONT")
+
+    def run(self, *command: str) -> str:
+        """Run a command in the container; return its output. Raises `RigError` when it fails."""
+        code, output = self.container.exec_run(list(command))
+        text = output.decode(errors="replace")
+        if code:
+            raise RigError(f"{' '.join(command)}: exit {code}: {text}")
+        return str(text)
+
+    def remove(self) -> None:
+        """Remove the container, running or not."""
+        try:
+            self.container.remove(force=True, v=True)
+        except APIError:
+            return  # gone already
+
+
+class MockBox(Box):
+    """A mock GPU server with its control API."""
+
+    @property
+    def name(self) -> str:
+        """What it calls itself in its answers."""
+        return str(self.state()["name"])
+
+    def state(self) -> Any:  # noqa: ANN401 - JSON
+        """Return its counters."""
+        return self._control("GET", "state")
+
+    def requests(self) -> Any:  # noqa: ANN401 - JSON
+        """Return the generations that it saw, oldest first."""
+        return self._control("GET", "requests")
+
+    def in_flight(self) -> list[tuple[float, int]]:
+        """Return every change of the number of requests in flight, with its time."""
+        return [(when, count) for when, count in self._control("GET", "in_flight")]
+
+    def reset(self) -> None:
+        """Forget requests and faults."""
+        self._control("POST", "reset", {})
+
+    def fault(self, kind: str, **fields: object) -> None:
+        """Order a fault, see `lbgen.lab.faults.Fault`."""
+        self._control("POST", "faults", {"kind": kind, **fields})
+
+    def heal(self) -> None:
+        """Withdraw all faults."""
+        self._control("DELETE", "faults")
+
+    def configure(self, **fields: object) -> None:
+        """Change settings, see `lbgen.lab.mock_server.Settings`; the engine begins anew."""
+        self._control("POST", "configure", fields)
+
+    def _control(self, method: str, command: str, fields: object = None) -> Any:  # noqa: ANN401 - JSON
+        body = None if fields is None else json.dumps(fields).encode()
+        answer = fetch(f"{self.url}/mock/{command}", method, body, timeout_s=30)
+        if answer.status != 200:
+            raise RigError(f"the mock refuses {method} {command}: {answer.body.decode()}")
+        return json.loads(answer.body)
+
+
+class Balancer(Box):
+    """NGINX or HAProxy with rendered files."""
+
+    def __init__(self, container: Container, address: str, port: int, target: str) -> None:
+        super().__init__(container, address, port)
+        self.target = target
+
+    def put(self, files: Iterable[RenderedFile]) -> None:
+        """Write files into the target's folder."""
+        archive = pack({file.path: file.text for file in files})
+        self.container.put_archive(f"/etc/{self.target}", archive)
+
+    def reload(self, files: Iterable[RenderedFile] | None = None) -> None:
+        """Make the program read its files again, new ones when given; return when the signal is sent."""
+        if files is not None:
+            self.put(files)
+        self.container.kill(RELOAD_SIGNALS[self.target])
+
+    def processes(self) -> list[int]:
+        """Return the process ids (as the host counts) of the balancer's processes."""
+        top = self.container.top(ps_args="-eo pid,args")
+        return [int(row[0]) for row in top["Processes"]]
+
+    def descriptors(self) -> int:
+        """Return how many descriptors all processes of the balancer hold."""
+        return int(self.run("sh", "-c", "ls /proc/[0-9]*/fd 2>/dev/null | grep -c '^[0-9]'"))
+
+    def memory_kib(self) -> int:
+        """Return the resident memory of all processes, proportional share (PSS), in KiB."""
+        script = "cat /proc/[0-9]*/smaps_rollup 2>/dev/null | awk '/^Pss:/ {sum += $2} END {print sum + 0}'"
+        return int(self.run("sh", "-c", script))
+
+
+def _lower(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers}

@@ -1,0 +1,193 @@
+"""Load on a balancer, open-loop: requests leave when they are due, whatever became of earlier ones.
+
+A closed loop would wait with a slow server and so never see the queue that users see (coordinated omission).
+The driver measures its own lateness, and refuses to give results when it could not keep up.
+Times of a result are seconds from the beginning of the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import random
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import aiohttp
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+
+    from aiohttp.typedefs import LooseHeaders
+
+MOST_LATE_S = 0.1
+"""Lateness of the 99th percentile of the requests above which a run is refused."""
+
+CONNECT_TIMEOUT_S = 30.0
+
+
+class CouldNotKeepUpError(Exception):
+    """The driver itself was too slow: the results would blame the balancer for it."""
+
+
+class Planned(NamedTuple):
+    """One request to send."""
+
+    at_s: float
+    output_tokens: int
+    prompt: str = "Tell me about slow tokens."
+    stream: bool = True
+    headers: Mapping[str, str] = {}
+
+
+@dataclass(slots=True)
+class Result:
+    """What became of one request."""
+
+    planned: Planned
+    started_s: float = 0.0
+    headers_s: float | None = None
+    first_s: float | None = None
+    """The first byte of the body, which for a stream is the first token."""
+    ended_s: float = 0.0
+    status: int | None = None
+    server: str | None = None
+    """Which mock answered, in its own words."""
+    error: str | None = None
+    """The exception's name, when the answer did not arrive whole."""
+    size: int = 0
+    tail: bytes = b""
+    """The last bytes of the body."""
+    arrivals: list[float] = field(default_factory=list)
+    """When each piece came."""
+
+    @property
+    def ok(self) -> bool:
+        """Answered, and whole: a stream has to say so itself."""
+        whole = not self.planned.stream or self.tail.rstrip().endswith(b"data: [DONE]")
+        return self.status == 200 and self.error is None and whole
+
+    @property
+    def latency_s(self) -> float:
+        """From when it was due to the last byte, so that our own lateness counts."""
+        return self.ended_s - self.planned.at_s
+
+    @property
+    def late_s(self) -> float:
+        """How late the driver was."""
+        return self.started_s - self.planned.at_s
+
+
+def bimodal(seed: int, rate_per_s: float, count: int, speed: float = 1.0) -> list[Planned]:
+    """Return Poisson arrivals, 70 % of 20-100 and 30 % of 500-2000 output tokens.
+
+    `rate_per_s` is per virtual second; `speed` virtual seconds pass in a second.
+    """
+    dice = random.Random(seed)  # noqa: S311 - a workload, which has to be the same again
+    now, planned = 0.0, []
+    for _ in range(count):
+        now += dice.expovariate(rate_per_s)
+        tokens = dice.randint(20, 100) if dice.random() < 0.7 else dice.randint(500, 2000)
+        planned.append(Planned(now / speed, tokens))
+    return planned
+
+
+async def run(url: str, planned: Sequence[Planned], *, most_late_s: float = MOST_LATE_S) -> list[Result]:
+    """Send every request when it is due; return results in the same order.
+
+    Raises `CouldNotKeepUpError`.
+    """
+    async with session() as client:
+        begin = time.monotonic()
+        with _no_collection():
+            tasks = [asyncio.create_task(_timed(client, url, one, begin)) for one in planned]
+            results = await asyncio.gather(*tasks)
+    late = percentile([result.late_s for result in results], 0.99)
+    if late > most_late_s:
+        raise CouldNotKeepUpError(
+            f"the load driver was {late * 1000:.0f} ms late (99th percentile; at most "
+            f"{most_late_s * 1000:.0f} ms): this machine is too slow or too busy for this rate"
+        )
+    return results
+
+
+async def closed(url: str, planned: Iterable[Planned], parallel: int) -> list[Result]:
+    """Keep so many requests in flight until all are answered; `at_s` is not looked at."""
+    waiting = iter(planned)
+    results: list[Result] = []
+
+    async def worker(client: aiohttp.ClientSession) -> None:
+        for one in waiting:
+            now = time.monotonic() - begin
+            results.append(await send(client, url, one._replace(at_s=now), begin))
+
+    async with session() as client:
+        begin = time.monotonic()
+        await asyncio.gather(*(worker(client) for _ in range(parallel)))
+    return results
+
+
+async def burst(url: str, planned: Sequence[Planned]) -> list[Result]:
+    """Send all at once."""
+    return await closed(url, planned, len(planned))
+
+
+@asynccontextmanager
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    """Give a client without limits of its own, which reuses connections as SDKs do."""
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as client:
+        yield client
+
+
+async def send(client: aiohttp.ClientSession, url: str, planned: Planned, begin: float) -> Result:
+    """Send one request now; every failure ends up in the result."""
+    result = Result(planned, started_s=time.monotonic() - begin)
+    body = {"model": "mock", "stream": planned.stream, "max_tokens": planned.output_tokens,
+            "prompt": planned.prompt}  # fmt: skip
+    headers: LooseHeaders = {"content-type": "application/json", **planned.headers}
+    try:
+        async with client.post(f"{url}/v1/completions", data=json.dumps(body), headers=headers) as answer:
+            result.status, result.server = answer.status, answer.headers.get("x-mock-server")
+            result.headers_s = time.monotonic() - begin
+            await _read(answer, result, begin)
+    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        result.error = type(error).__name__
+    result.ended_s = time.monotonic() - begin
+    return result
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value that `share` of all do not exceed (nearest rank); raises `ValueError` for none."""
+    if not values:
+        raise ValueError("no values")
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, max(0, -int(-share * len(ordered) // 1) - 1))]
+
+
+async def _timed(client: aiohttp.ClientSession, url: str, planned: Planned, begin: float) -> Result:
+    await asyncio.sleep(begin + planned.at_s - time.monotonic())
+    return await send(client, url, planned, begin)
+
+
+async def _read(answer: aiohttp.ClientResponse, result: Result, begin: float) -> None:
+    async for piece in answer.content.iter_any():
+        now = time.monotonic() - begin
+        result.first_s = now if result.first_s is None else result.first_s
+        result.size += len(piece)
+        result.tail = (result.tail + piece)[-64:]
+        result.arrivals.append(now)
+
+
+class _no_collection:  # noqa: N801 - used as a statement
+    """Pauses the garbage collector: a full collection of many tasks would make the driver late."""
+
+    def __enter__(self) -> None:
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        gc.enable()

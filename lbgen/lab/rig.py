@@ -1,0 +1,194 @@
+"""A fleet in containers: mock GPU servers, a balancer with rendered files, a network of their own.
+
+Everything carries a label with its owner, and goes when the rig closes, when the program ends, and,
+after a crash, when the next rig starts. Addresses are fixed, so that a server that was stopped comes back
+where it was.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import docker
+from docker.errors import APIError, NotFound
+from docker.types import EndpointConfig, IPAMConfig, IPAMPool
+
+from lbgen.lab.archive import CODE_FOLDER, pack, packed_code
+from lbgen.lab.boxes import Balancer, MockBox
+from lbgen.lab.problems import RigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from docker import DockerClient
+    from docker.models.containers import Container
+    from docker.models.networks import Network
+
+    from lbgen.render import RenderedFile
+
+LABEL = "lbgen.rig"
+"""On every container and network of ours; the value names the owner: host, process, its start time."""
+
+PORT = 8080
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
+
+class Rig:
+    """A network and the containers on it; use it as a context manager."""
+
+    def __init__(self, client: DockerClient | None = None) -> None:
+        self._docker = client or connect()
+        sweep(self._docker)
+        self._labels = {LABEL: _owner(os.getpid())}
+        self._containers: list[Container] = []
+        self._name = f"lbgen-rig-{os.getpid()}-{time.monotonic_ns() % 10**9}"
+        self._network, self._prefix = self._make_network()
+        self._hosts = itertools.count(10)
+        atexit.register(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove everything; may be called again."""
+        atexit.unregister(self.close)
+        _in_parallel(_remove_quietly, tuple(self._containers))
+        self._containers.clear()
+        try:
+            self._network.remove()
+        except APIError:
+            return  # gone already, or swept at the next start
+
+    def mocks(
+        self, names: Iterable[str], image: str, *, port: int = 8000, **options: object
+    ) -> list[MockBox]:
+        """Start a mock GPU server for each name, with options of its command line; return them when ready."""
+
+        def start(name: str) -> MockBox:
+            words = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
+            command = ["python3", "-m", "lbgen.lab.mock_gpu", f"--port={port}", f"--name={name}", *words]
+            box = MockBox(*self._start(name, image, command, {"/": packed_code()}), port)
+            box.wait_ready("/health")
+            return box
+
+        return _in_parallel(start, tuple(names))
+
+    def balancer(
+        self,
+        target: str,
+        image: str,
+        files: Iterable[RenderedFile],
+        *,
+        port: int = PORT,
+        probe: str = "/lb/live",
+    ) -> Balancer:
+        """Start NGINX or HAProxy with the rendered files as they are; return it when it answers.
+
+        Raises `RigError`.
+        """
+        archives = {f"/etc/{target}": pack({file.path: file.text for file in files})}
+        container, address = self._start("lb", image, COMMANDS[target], archives)
+        box = Balancer(container, address, port, target)
+        box.wait_ready(probe)
+        return box
+
+    def _start(
+        self, name: str, image: str, command: list[str], archives: Mapping[str, bytes]
+    ) -> tuple[Container, str]:
+        address = f"{self._prefix}.{next(self._hosts)}"
+        endpoint = EndpointConfig(self._docker.api.api_version, aliases=[name], ipv4_address=address)
+        container = self._docker.containers.create(
+            image, command, entrypoint=[], hostname=name, labels=self._labels, network=self._name,
+            networking_config={self._name: endpoint}, environment={"PYTHONPATH": CODE_FOLDER},
+        )  # fmt: skip
+        self._containers.append(container)
+        for folder, archive in archives.items():
+            container.put_archive(folder, archive)
+        container.start()
+        return container, address
+
+    def _make_network(self) -> tuple[Network, str]:
+        """Make a network whose addresses nobody else has; return it with the first three octets."""
+        first = os.getpid()
+        for attempt in range(200):
+            prefix = f"10.{211 + (first + attempt) // 250 % 20}.{(first + attempt) % 250}"
+            pool = IPAMPool(subnet=f"{prefix}.0/24", gateway=f"{prefix}.1")
+            try:
+                network = self._docker.networks.create(
+                    self._name, driver="bridge", labels=self._labels, ipam=IPAMConfig(pool_configs=[pool])
+                )
+            except APIError as error:
+                if "overlap" not in str(error):
+                    raise RigError(f"Docker makes no network: {error}") from None
+            else:
+                return network, prefix
+        raise RigError("no free network among 200 tried: is 10.211.0.0/16 to 10.230.0.0/16 in use here?")
+
+
+COMMANDS = {
+    "nginx": ["nginx", "-c", "/etc/nginx/nginx.conf", "-g", "daemon off;"],
+    "haproxy": ["haproxy", "-W", "-db", "-f", "/etc/haproxy/haproxy.cfg"],
+}
+"""How each balancer runs in the foreground; HAProxy with its master process, which is what reloads."""
+
+
+def connect() -> DockerClient:
+    """Return a client of the Docker engine; raises `RigError`."""
+    try:
+        client = docker.from_env(timeout=120)
+        client.ping()
+    except docker.errors.DockerException as error:
+        raise RigError(f"no Docker engine answers: {error}") from None
+    return client
+
+
+def sweep(client: DockerClient) -> None:
+    """Remove what rigs left behind whose program is gone."""
+    for container in client.containers.list(all=True, filters={"label": LABEL}):
+        if _is_stale(container.labels[LABEL]):
+            _remove_quietly(container)
+    for network in client.networks.list(filters={"label": LABEL}):
+        if _is_stale(network.attrs["Labels"][LABEL]):
+            _remove_quietly(network)
+
+
+def _owner(pid: int) -> str:
+    # The start time tells the process from a later one with the same number.
+    return f"{socket.gethostname()} {pid} {_start_time(pid)}"
+
+
+def _start_time(pid: int) -> str | None:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return None
+
+
+def _is_stale(owner: str) -> bool:
+    """Tell whether an owner is gone; those of other machines are left alone."""
+    host, pid, start = owner.split()
+    return host == socket.gethostname() and _start_time(int(pid)) != start
+
+
+def _remove_quietly(thing: Any) -> None:  # noqa: ANN401 - a container or a network
+    try:
+        thing.remove(**({"force": True, "v": True} if hasattr(thing, "kill") else {}))
+    except (APIError, NotFound):
+        return  # somebody else swept it
+
+
+def _in_parallel(do: Callable[[Given], Made], things: tuple[Given, ...]) -> list[Made]:
+    with ThreadPoolExecutor(8) as threads:
+        return list(threads.map(do, things))
