@@ -102,11 +102,12 @@ class MapOf(Kind):
         return {key: self.kind.written(item) for key, item in value.items()}
 
 
-class Exactly(NamedTuple):
-    """A rule of a mapping: exactly one of these keys, or with `none` at most one."""
+class Group(NamedTuple):
+    """A rule of a mapping: how many of these keys it has to have, and may have."""
 
     keys: tuple[str, ...]
-    none: bool = False
+    least: int = 1
+    most: int = 1
 
 
 class Struct(Kind):
@@ -115,12 +116,12 @@ class Struct(Kind):
     `shorthand` names the field that a value alone stands for (``strategy: least_conn``).
     """
 
-    __slots__ = ("by_name", "defaults", "fields", "rules", "shorthand", "what")
+    __slots__ = ("by_name", "defaults", "fields", "groups", "shorthand", "what")
 
     def __init__(
-        self, what: str, *fields: Field, shorthand: str = "", rules: tuple[Exactly, ...] = ()
+        self, what: str, *fields: Field, shorthand: str = "", groups: tuple[Group, ...] = ()
     ) -> None:
-        self.what, self.fields, self.shorthand, self.rules = what, fields, shorthand, rules
+        self.what, self.fields, self.shorthand, self.groups = what, fields, shorthand, groups
         self.by_name = {field.name: field for field in fields}
         self.defaults = {field.name: field.default for field in fields}
 
@@ -146,8 +147,8 @@ class Struct(Kind):
             if field.required and field.name not in values:
                 message = f"{label(path)} needs the key '{field.name}'"
                 refuse(problems, node, Problem("missing-key", message, path, hint=field.doc))
-        for rule in self.rules:
-            _check_rule(rule, values, node, path, problems)
+        for group in self.groups:
+            _check_group(group, values, node, path, problems)
         return values
 
     def _short(self, node: Node, path: Path, problems: list[Problem]) -> Value:
@@ -180,7 +181,7 @@ class Struct(Kind):
         required = [field.name for field in self.fields if field.required]
         if required:
             mapping["required"] = required
-        conditions = [condition for rule in self.rules for condition in _rule_schema(rule)]
+        conditions = [condition for group in self.groups for condition in _group_schema(group)]
         if conditions:
             mapping["allOf"] = conditions
         if not self.shorthand:
@@ -203,24 +204,26 @@ class Struct(Kind):
         return "write the keys below it, each on a line of its own: " + ", ".join(list(self.by_name)[:6])
 
 
-def _check_rule(
-    rule: Exactly, values: Mapping[str, Any], node: Node, path: Path, problems: list[Problem]
+def _check_group(
+    group: Group, values: Mapping[str, Value], node: Node, path: Path, problems: list[Problem]
 ) -> None:
-    there = [key for key in rule.keys if key in values]
-    if len(there) > 1:
+    there = [key for key in group.keys if key in values]
+    if len(there) > group.most:
         second = next(key_node for key_node, _ in node.value if key_node.value == there[-1])
         message = f"{label(path)} has both '{there[0]}' and '{there[-1]}': write one of them"
         refuse(problems, second, Problem("conflicting-keys", message, (*path, there[-1]), on_key=True))
-    elif not there and not rule.none:
-        message = f"{label(path)} needs one of the keys " + ", ".join(f"'{key}'" for key in rule.keys)
+    elif len(there) < group.least:
+        message = f"{label(path)} needs one of the keys " + ", ".join(f"'{key}'" for key in group.keys)
         refuse(problems, node, Problem("missing-key", message, path))
 
 
-def _rule_schema(rule: Exactly) -> list[dict[str, Any]]:
-    if not rule.none:
-        return [{"oneOf": [{"required": [key]} for key in rule.keys]}]
-    pairs = [(one, other) for at, one in enumerate(rule.keys) for other in rule.keys[at + 1 :]]
-    return [{"not": {"required": list(pair)}} for pair in pairs]
+def _group_schema(group: Group) -> list[dict[str, Any]]:
+    there = [{"required": [key]} for key in group.keys]
+    conditions: list[dict[str, Any]] = [{"anyOf": there}] if group.least else []
+    if group.most == 1:
+        pairs = [(one, other) for at, one in enumerate(group.keys) for other in group.keys[at + 1 :]]
+        conditions += [{"not": {"required": list(pair)}} for pair in pairs]
+    return conditions
 
 
 def _field_schema(field: Field) -> dict[str, Any]:

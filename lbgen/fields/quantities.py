@@ -33,7 +33,7 @@ class Duration(Text):
 
     def schema(self) -> dict[str, Any]:
         least = 1 if self.min else 0
-        text = {"type": "string", "pattern": r"^\d{1,12}(ms|s|m|h|d)?$"}
+        text = {"type": "string", "pattern": r"^[0-9]{1,12}(ms|s|m|h|d)?$"}
         return {"anyOf": [{"type": "integer", "minimum": least}, text]}
 
     def written(self, value: Value) -> Value:
@@ -60,7 +60,7 @@ class Size(Text):
         return value
 
     def schema(self) -> dict[str, Any]:
-        text = {"type": "string", "pattern": r"^\d{1,15} ?([kKmMgG]([iI]?[bB])?|[bB])?$"}
+        text = {"type": "string", "pattern": r"^[0-9]{1,15} ?([kKmMgG]([iI]?[bB])?|[bB])?$"}
         return {"anyOf": [{"type": "integer", "minimum": self.min, "maximum": self.max}, text]}
 
     def written(self, value: Value) -> Value:
@@ -76,7 +76,7 @@ class RateKind(Text):
         super().__init__("a rate such as 10/s, 600/m or 1000/h", limit=64, parse=parse_rate)
 
     def schema(self) -> dict[str, Any]:
-        return {"type": "string", "pattern": r"^0*[1-9]\d{0,8}/(s|m|h)$"}
+        return {"type": "string", "pattern": r"^0*[1-9][0-9]{0,8}/(s|m|h)$"}
 
     def written(self, value: Rate) -> Value:
         return str(value)

@@ -164,7 +164,7 @@ class Number(Kind):
     def read(self, node: Node, path: Path, problems: list[Problem]) -> Value:
         if node.tag not in (INT, FLOAT):
             return wrong_type(self, node, path, problems)
-        if not compiled(r"-?(0|[1-9]\d{0,8})(\.\d{1,9})?").fullmatch(node.value):
+        if not compiled(r"-?(0|[1-9][0-9]{0,8})(\.[0-9]{1,9})?").fullmatch(node.value):
             return bad_value(f"'{shown(node.value)}' is not a plain decimal number", node, path, problems)
         if not self.min <= float(node.value) <= self.max:
             message = f"{node.value} is not from {self.min} to {self.max}"

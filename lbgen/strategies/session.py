@@ -1,6 +1,6 @@
 """The same server for the same session."""
 
-from lbgen.fields import Boolean, Exactly, Field, Text
+from lbgen.fields import Boolean, Field, Group, Text
 from lbgen.strategies.spec import Strategy
 
 NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}"
@@ -40,5 +40,5 @@ SESSION = Strategy(
     ),
     choosers={},
     needs=frozenset({"session"}),
-    rules=(Exactly(("header", "cookie", "query", "ip", "client"), none=True),),
+    groups=(Group(("header", "cookie", "query", "ip", "client"), least=0),),
 )

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lbgen.fields import Exactly, Field
+from lbgen.fields import Field, Group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,5 +24,5 @@ class Strategy(NamedTuple):
     """By flavour (``nginx``, ``haproxy``, ``ideal``): makes a balancer's chooser from the parameters."""
     needs: frozenset[str] = frozenset()
     """What it must know of a request: ``session``, ``prefix``, ``kv``."""
-    rules: tuple[Exactly, ...] = ()
+    groups: tuple[Group, ...] = ()
     """Which parameters exclude each other."""

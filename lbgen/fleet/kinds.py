@@ -1,0 +1,312 @@
+"""Kinds of values that only a fleet has: names, addresses, secrets, paths."""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Any
+
+from lbgen.fields import Integer, Kind, Text, label, refuse
+from lbgen.model import Secret
+from lbgen.problems import Problem
+from lbgen.units import Address, expand_ranges, is_ip, parse_address, parse_host, parse_port
+from lbgen.vocabulary import Version
+
+if TYPE_CHECKING:
+    from lbgen.fields.base import Node, Value
+    from lbgen.problems import Path
+
+NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
+_STR = "tag:yaml.org,2002:str"
+
+
+class Name(Text):
+    """A name of the user's own. `reserved`: must not look like a key that is ignored."""
+
+    __slots__ = ("reserved",)
+
+    def __init__(self, what: str, reserved: bool = True) -> None:
+        super().__init__(
+            f"{what}: a letter or digit, then up to 62 of A-Z a-z 0-9 . _ -",
+            pattern=NAME_PATTERN,
+            parse=self._free if reserved else None,
+        )
+        self.reserved = reserved
+
+    def _free(self, text: str) -> str:
+        if text.startswith("x-"):
+            raise ValueError(f"'{text}' begins with 'x-', as ignored keys do: choose another name")
+        return text
+
+    def schema(self) -> dict[str, Any]:
+        start = "(?!x-)" if self.reserved else ""
+        return {"type": "string", "pattern": f"^{start}{NAME_PATTERN}$"}
+
+
+class ServerName(Text):
+    """A server's name; ``{n}`` in it is the number of the range that it is one of."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        pattern = r"(?=.{1,63}$)([A-Za-z0-9]|\{n\})([A-Za-z0-9._-]|\{n\})*"
+        super().__init__("a name of letters, digits, '.', '_', '-', and {n} where a range counts", pattern)
+
+
+class Addresses(Text):
+    """A ``host:port`` with ranges, read as ``(address, number in the range or "")`` pairs."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("an address, host:port", limit=300, parse=self._expand)
+
+    def _expand(self, text: str) -> list[tuple[Address, str]]:
+        if "[" not in text or (text[0] == "[" and text.rfind("[") == 0 and ":" in text[: text.find("]")]):
+            return [(parse_address(text), "")]
+        return [(parse_address(one), number) for one, number in _numbered(text)]
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "maxLength": 300, "pattern": r":(\[?[0-9-]+\]?)$"}
+
+    def written(self, value: Value) -> Value:
+        return str(value)
+
+    def hint(self, node: Node) -> str:
+        if node.id == "mapping":
+            return "write host:port without a space behind the colon, or a mapping with the key 'address'"
+        return super().hint(node)
+
+
+def _numbered(text: str) -> list[tuple[str, str]]:
+    """Return what the ranges of a text stand for, each with its number: as the range counts, or from 0."""
+    texts = expand_ranges(text)
+    numbers = [str(index) for index in range(len(texts))]
+    start, end = text.find("["), text.rfind("]")
+    if text.count("[") == 1 and len(texts) > 1:
+        tail = len(text) - end - 1
+        numbers = [one[start : len(one) - tail] for one in texts]
+    return list(zip(texts, numbers, strict=True))
+
+
+class Bind(Text):
+    """Where a listener listens: a port on every address, or ``host:port``."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("a port, or an address and a port", numbers=True, limit=300, parse=self._parsed)
+
+    def _parsed(self, text: str) -> Address:
+        host, colon, port = text.rpartition(":")
+        if not colon or host in ("", "*"):
+            return Address("*", parse_port(port))
+        return parse_address(text)
+
+    def schema(self) -> dict[str, Any]:
+        text = {"type": "string", "maxLength": 300, "pattern": r"^(.*:)?[1-9][0-9]{0,4}$"}
+        return {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 65535}, text]}
+
+    def written(self, value: Address) -> Value:
+        return value.port if value.host == "*" else str(value)
+
+
+class SecretKind(Kind):
+    """A reference to a secret; the secret itself is refused and never repeated."""
+
+    __slots__ = ()
+
+    def read(self, node: Node, path: Path, problems: list[Problem]) -> Value:
+        secret = _secret(node.value) if node.tag == _STR else None
+        if secret is not None:
+            return secret
+        message = f"{label(path)} has to be env:NAME or file:PATH, never the secret itself"
+        hint = "put it into an environment variable or a file, and change it: it was written down here"
+        return refuse(problems, node, Problem("literal-secret", message, path, hint=hint))
+
+    def schema(self) -> dict[str, Any]:
+        return {
+            "type": "string",
+            "pattern": r"^(env:[A-Za-z_]\w{0,127}|file:.{1,1024})$",
+        }
+
+    def describe(self) -> str:
+        return "env:NAME or file:PATH"
+
+    def written(self, value: Value) -> Value:
+        return str(value)
+
+
+def _secret(text: str) -> Secret | None:
+    kind, colon, reference = text.partition(":")
+    if not colon or not reference.isprintable() or not reference or len(reference) > 1024:
+        return None
+    if kind == "file":
+        return Secret(kind, reference)
+    if kind == "env" and reference.isascii() and reference.isidentifier() and len(reference) <= 128:
+        return Secret(kind, reference)
+    return None
+
+
+class HeaderValue(Text):
+    """A header's value: printable ASCII, or a reference to a secret."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("a header's value, printable ASCII without spaces around it", parse=_header_value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": r"^(?=[^ ]|$)(?!.* $)[ -~]*$", "maxLength": self.limit}
+
+    def written(self, value: Value) -> Value:
+        return str(value)
+
+
+def _header_value(text: str) -> str | Secret:
+    if text.startswith(("env:", "file:")):
+        secret = _secret(text)
+        if secret is None:
+            raise ValueError("a secret is written env:NAME (letters, digits, '_') or file:PATH")
+        return secret
+    if not text.isascii() or text != text.strip():
+        raise ValueError("a header's value is printable ASCII without spaces around it")
+    return text
+
+
+_FRAMING = {
+    "connection",
+    "content-length",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+}
+
+
+class HeaderName(Text):
+    """A header's name; with `settable`, none that the balancer itself has to decide."""
+
+    __slots__ = ("settable",)
+
+    def __init__(self, settable: bool = False) -> None:
+        super().__init__(
+            "a header's name",
+            pattern=r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}",
+            limit=64,
+            parse=self._allowed if settable else None,
+        )
+        self.settable = settable
+
+    def _allowed(self, text: str) -> str:
+        if text.lower() in _FRAMING:
+            raise ValueError(f"'{text}' belongs to the connection, which the balancer keeps itself")
+        if text.lower() == "host":
+            raise ValueError("'Host' is set with the pool's 'host_header'")
+        return text
+
+
+def network(text: str) -> str:
+    """Return an address or network in its normal form; raises `ValueError`."""
+    try:
+        return str(ip_network(text)) if "/" in text else str(ip_network(text).network_address)
+    except ValueError:
+        pass
+    try:
+        loose = ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError(f"'{text}' is not an address or a network such as 10.0.0.0/8") from None
+    raise ValueError(f"'{text}' has bits set behind its prefix: write {loose}")
+
+
+def host_pattern(text: str) -> str:
+    """Return a host name, perhaps with ``*.`` in front, in small letters; raises `ValueError`."""
+    star = "*." if text.startswith("*.") else ""
+    return star + parse_host(text.removeprefix("*.")).lower().rstrip(".")
+
+
+def host_header(text: str) -> str:
+    """Return ``client``, ``backend``, or a host with or without a port; raises `ValueError`."""
+    name, colon, port = text.rpartition(":")
+    if text in ("client", "backend") or not colon or text.endswith("]"):
+        return parse_host(text) if text.endswith("]") or not is_ip(text) else text
+    parse_host(name)
+    parse_port(port)
+    return text
+
+
+def resolver(text: str) -> str:
+    """Return the address of a DNS server with its port, by default 53; raises `ValueError`."""
+    address = parse_address(text if text.rpartition("]")[2].count(":") else f"{text}:53")
+    if address.is_name:
+        raise ValueError(f"'{text}' is a name, which would need a resolver itself: write an address")
+    return str(address)
+
+
+def log_target(text: str) -> str:
+    """Return ``stdout``, ``stderr``, an absolute path, or ``syslog:ADDRESS``; raises `ValueError`."""
+    if text in ("stdout", "stderr") or text.startswith("/"):
+        return text
+    if not text.startswith("syslog:"):
+        raise ValueError(f"'{text}' is none of stdout, stderr, an absolute path, syslog:HOST:PORT")
+    place = text.removeprefix("syslog:")
+    return (
+        text
+        if place.startswith("/")
+        else f"syslog:{parse_address(place if ':' in place else place + ':514')}"
+    )
+
+
+class VersionKind(Text):
+    """A version of NGINX or HAProxy; always a string, because 1.30 as a number is 1.3."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(
+            'a version, in quotes: "1.26"',
+            pattern=r"[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?",
+            limit=12,
+            parse=Version.parse,
+        )
+
+    def written(self, value: Value) -> Value:
+        return str(value)
+
+
+class AutoInteger(Integer):
+    """A whole number, or ``auto`` (None)."""
+
+    __slots__ = ()
+
+    def read(self, node: Node, path: Path, problems: list[Problem]) -> Value:
+        if node.tag == _STR and node.value == "auto":
+            return None
+        return super().read(node, path, problems)
+
+    def schema(self) -> dict[str, Any]:
+        return {"anyOf": [{"const": "auto"}, super().schema()]}
+
+    def describe(self) -> str:
+        return f"auto, or {super().describe()}"
+
+
+NETWORK = Text("an address or a network such as 10.0.0.0/8", limit=64, parse=network)
+HOST_PATTERN = Text("a host name, perhaps *.example.org", limit=255, parse=host_pattern)
+URL_PATH = Text("a path that begins with '/'", pattern=r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*", limit=1024)
+URL_PATH_QUERY = Text("a path that begins with '/'", pattern=r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", limit=1024)
+FILE = Text("the path of a file", pattern=r".+", limit=1024)
+ABSOLUTE = Text("an absolute path", pattern=r"/[^\s\"'\\;{}$#]*", limit=255)
+MODEL = Text("a model's name, '*' standing for anything", pattern=r"[A-Za-z0-9._/:@+=,~*-]{1,256}", limit=256)
+ORIGIN = Text(
+    "an origin such as https://chat.example.org",
+    pattern=r"\*|https?://(\*\.)?[A-Za-z0-9._-]+(:[0-9]{1,5})?",
+    limit=255,
+)
+URL = Text(
+    "a URL such as http://auth:9000/check",
+    pattern=r"https?://[A-Za-z0-9._\[\]:-]+(/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?",
+    limit=1024,
+)
+LINE = Text("one line in the target's own language", limit=4096)
