@@ -1,0 +1,48 @@
+"""NGINX open source, from 1.22 on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.nginx.features import FEATURES
+from lbgen.targets.nginx.limits import limits
+from lbgen.targets.nginx.outputs import outputs
+from lbgen.targets.nginx.quoting import quote
+from lbgen.targets.nginx.strategies import STRATEGIES
+from lbgen.targets.nginx.support import SUPPORT
+from lbgen.vocabulary import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Fleet
+    from lbgen.problems import Problem
+    from lbgen.targets.spec import Output, Part, Secrets, Syntax, Target
+
+
+class Nginx:
+    """The target ``nginx``."""
+
+    name = "nginx"
+    title = "NGINX"
+    main_file = "nginx.conf"
+    oldest = Version(1, 22)
+    directory = "/etc/nginx"
+    features = FEATURES
+    strategies = STRATEGIES
+    support = SUPPORT
+
+    def quote(self, text: str) -> Syntax:
+        """Return one literal word of NGINX's language; raises `ValueError`."""
+        return quote(text)
+
+    def limits(self, fleet: Fleet) -> Iterator[Problem]:
+        """Yield what NGINX of this version cannot do for this fleet."""
+        return limits(fleet)
+
+    def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
+        """Return the files to render."""
+        return outputs(fleet, part, secrets)
+
+
+NGINX: Target = Nginx()

@@ -1,0 +1,54 @@
+"""What one NGINX configuration is put together from, gathered while its parts are made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.model import Secret
+from lbgen.targets.nginx.quoting import Literals
+from lbgen.targets.nginx.upstreams import upstream_names
+from lbgen.targets.nginx.views import Map, Pair
+from lbgen.targets.nginx.words import slugs
+from lbgen.targets.spec import Syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lbgen.model import Fleet, HeaderValue, TargetSettings
+    from lbgen.targets.spec import Secrets
+
+
+class Assembly:
+    """The http level that grows: maps, fixed texts, secret texts; and the names in use."""
+
+    def __init__(self, fleet: Fleet, settings: TargetSettings, secrets: Secrets) -> None:
+        self.fleet = fleet
+        self.settings = settings
+        self.upstreams = upstream_names(fleet.pools)
+        self.listeners = slugs(listener.name for listener in fleet.listeners)
+        self.literals = Literals("lb_text")
+        self.secret_literals = Literals("lb_secret")
+        self.maps: list[Map] = []
+        self.splits: list[Map] = []
+        self.directives: list[Syntax] = []
+        """Single directives of the http level, such as zones."""
+        self.resolve = secrets.resolve
+        self.secret_maps: list[Map] = []
+        """Maps whose patterns hold keys."""
+
+    def word(self, value: HeaderValue) -> Syntax:
+        """Return a text or a secret as one word for a directive that replaces variables."""
+        if isinstance(value, Secret):
+            return self.secret_literals.word(self.resolve(value), always=True)
+        return self.literals.word(value)
+
+    def map(self, source: str, variable: str, entries: Iterable[tuple[str, str]]) -> Syntax:
+        """Add a map, unless one of this name exists, and return its variable.
+
+        Sources, patterns and results are syntax already.
+        """
+        name = Syntax(variable)
+        if all(known.variable != name for known in self.maps):
+            pairs = tuple(Pair(Syntax(pattern), Syntax(result)) for pattern, result in entries)
+            self.maps.append(Map(Syntax(source), name, pairs))
+        return name

@@ -1,0 +1,86 @@
+"""From a fleet to the files of NGINX and what their templates see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbgen.targets.nginx.assembly import Assembly
+from lbgen.targets.nginx.edge import sites
+from lbgen.targets.nginx.quoting import quote
+from lbgen.targets.nginx.upstreams import upstreams
+from lbgen.targets.nginx.variables import add_common_maps, hash_settings
+from lbgen.targets.nginx.views import NOTHING, Log, Main
+from lbgen.targets.nginx.words import duration
+from lbgen.targets.spec import Output, Syntax
+
+if TYPE_CHECKING:
+    from lbgen.model import Fleet, Logs, TargetSettings
+    from lbgen.targets.spec import Part, Secrets
+
+_LEVELS = {"debug": "info", "info": "notice", "notice": "notice", "warning": "warn", "warn": "warn",
+           "error": "error", "crit": "crit"}  # fmt: skip
+"""NGINX's own `info` has a line for every client that leaves early; its `debug` needs another build."""
+
+
+class Literal(NamedTuple):
+    """A fixed text as a variable."""
+
+    name: Syntax
+    value: Syntax
+
+
+def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
+    """Return the files to render, the main file first."""
+    settings = fleet.target("nginx")
+    blocks = upstreams(fleet.pools, settings)
+    if part.name == "upstreams":
+        context = {"part": part.name, "upstreams": blocks}
+        return (Output("upstreams.conf", "nginx/upstreams.conf.j2", context),)
+    made = Assembly(fleet, settings, secrets)
+    add_common_maps(made, whole=part.whole)
+    servers = sites(made, _access_log(fleet.logs))
+    context = {
+        "part": part.name,
+        "main": _main(fleet.logs, settings),
+        "settings": (*(map(Syntax, hash_settings(made)) if part.whole else ()), *made.directives),
+        "literals": tuple(Literal(*item) for item in made.literals.items()),
+        "includes": (),
+        "maps": tuple(made.maps),
+        "splits": tuple(made.splits),
+        "log": Log(_access_log(fleet.logs), fleet.logs.format == "combined"),
+        "upstreams": blocks,
+        "sites": servers,
+        "raw": tuple(map(Syntax, settings.raw.get("http", ()))),
+    }
+    if part.whole:
+        return (Output("nginx.conf", "nginx/nginx.conf.j2", context),)
+    return (Output("http.conf", "nginx/http.conf.j2", context),)
+
+
+def _main(logs: Logs, settings: TargetSettings) -> Main:
+    return Main(
+        user=quote(settings.user) if settings.user else NOTHING,
+        modules=(),
+        workers=Syntax(settings.workers or "auto"),
+        connections=settings.connections,
+        # Each request takes two descriptors, one to the client and one to the server.
+        files=2 * settings.connections,
+        shutdown=duration(settings.drain_timeout),
+        error_log=Syntax(f"{_error_log(logs)} {_LEVELS.get(logs.level, 'notice')}"),
+    )
+
+
+def _access_log(logs: Logs) -> Syntax:
+    if logs.to == "stdout":
+        return Syntax("/dev/stdout lbgen")
+    if logs.to.startswith("syslog:"):
+        return Syntax(f"{_syslog(logs)} lbgen")
+    return Syntax(f"{quote(logs.to)} lbgen")
+
+
+def _error_log(logs: Logs) -> str:
+    return _syslog(logs) if logs.to.startswith("syslog:") else "stderr"
+
+
+def _syslog(logs: Logs) -> Syntax:
+    return quote(f"syslog:server={logs.to.removeprefix('syslog:')},tag=lbgen")

@@ -1,0 +1,184 @@
+"""How a request goes to a pool: address, headers, timeouts, tries, TLS."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.nginx.features import has
+from lbgen.targets.nginx.quoting import quote
+from lbgen.targets.nginx.views import NOTHING, Pair, Proxy, Tls
+from lbgen.targets.nginx.words import duration
+from lbgen.targets.spec import Syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from lbgen.model import Headers, Listener, Pool, Retry, Timeouts
+    from lbgen.targets.nginx.assembly import Assembly
+
+SYSTEM_CA = "/etc/ssl/certs/ca-certificates.crt"
+"""Where Debian, Ubuntu and Alpine keep the certificates of public authorities."""
+
+_RETRY_WORDS = {"429": "http_429", "502": "http_502", "503": "http_503", "504": "http_504"}
+
+
+def proxy(
+    made: Assembly,
+    pool: Pool,
+    *,
+    extra: Iterable[tuple[str, str]] = (),
+    headers: tuple[Headers, ...] = (),
+    timeouts: Timeouts | None = None,
+    uri: Syntax = NOTHING,
+    hide: Iterable[str] = (),
+    tunnel: bool = False,
+) -> Proxy:
+    """Return the request's way to one pool.
+
+    `extra` are headers of the listener, as names and syntax; `headers` the pool's and the route's, later ones
+    win. `uri` empty: the client's own, byte for byte. `tunnel`: an upgraded connection.
+    """
+    waits = _merged(pool.timeouts, timeouts)
+    grpc = pool.protocol == "grpc"
+    tries = _tries(pool.retry)
+    return Proxy(
+        words="grpc" if grpc else "proxy",
+        address=_address(made, pool, uri),
+        http_version=Syntax("2" if pool.protocol == "h2c" else "1.1"),
+        headers=_headers(made, pool, extra, headers, tunnel=tunnel),
+        hide=tuple(map(Syntax, hide)),
+        connect=duration(waits.connect or 60_000),
+        send=duration((waits.tunnel if tunnel else waits.send) or 60_000),
+        read=duration((waits.tunnel if tunnel else read_timeout(waits)) or 60_000),
+        retry_on=_retry_on(pool.retry),
+        tries=tries,
+        within=duration(pool.retry.within or 0) if tries else NOTHING,
+        tls=_tls(pool),
+    )
+
+
+def read_timeout(timeouts: Timeouts) -> int:
+    """Return the one number for the first byte and for gaps, since NGINX has one timer for both."""
+    return max(timeouts.first_byte or 0, timeouts.idle or 0)
+
+
+def _merged(base: Timeouts, over: Timeouts | None) -> Timeouts:
+    if over is None:
+        return base
+    set_ones = {name: value for name, value in zip(over._fields, over, strict=True) if value is not None}
+    return base._replace(**set_ones)
+
+
+def _address(made: Assembly, pool: Pool, uri: Syntax) -> Syntax:
+    scheme = {"grpc": "grpc", "h2c": "http", "http": "http"}[pool.protocol]
+    if pool.tls:
+        scheme += "s"
+    return Syntax(f"{scheme}://{made.upstreams[pool.name]}{uri}")
+
+
+def _headers(
+    made: Assembly,
+    pool: Pool,
+    extra: Iterable[tuple[str, str]],
+    headers: tuple[Headers, ...],
+    *,
+    tunnel: bool,
+) -> tuple[Pair, ...]:
+    """All request headers of a location: NGINX does not merge them over its levels, so each has the whole set."""
+    found: dict[str, Pair] = {}
+
+    def put(name: str, value: str) -> None:
+        found[name.lower()] = Pair(Syntax(name), Syntax(value))
+
+    for name, value in _standard(made, pool, tunnel=tunnel).items():
+        put(name, value)
+    for name, value in extra:
+        put(name, value)
+    for group in (pool.headers, *headers):
+        for name in group.remove:
+            put(name, '""')
+        for name, text in group.set.items():
+            put(name, made.word(text))
+    return tuple(found.values())
+
+
+def _standard(made: Assembly, pool: Pool, *, tunnel: bool) -> Mapping[str, str]:
+    kept = pool.keepalive is not None and pool.keepalive.idle > 0
+    headers = {
+        "Host": _host(made, pool),
+        "X-Real-IP": "$remote_addr",
+        # Overwritten, not appended to: what a client claims about itself is worth nothing.
+        "X-Forwarded-For": "$remote_addr",
+        "X-Forwarded-Proto": "$scheme",
+        "X-Forwarded-Host": "$lb_host",
+        "X-Request-Id": "$lb_request_id",
+    }
+    if tunnel:
+        return {**headers, "Upgrade": "websocket", "Connection": "upgrade"}
+    if pool.protocol == "http":
+        headers["Connection"] = '""' if kept else "close"
+    return headers
+
+
+def _host(made: Assembly, pool: Pool) -> str:
+    if pool.host_header == "client":
+        return "$lb_host"
+    if pool.host_header == "backend":
+        return backend_host(pool)
+    return made.word(pool.host_header)
+
+
+def backend_host(pool: Pool) -> Syntax:
+    """Return the servers' common address for `Host`; `limits` has seen to it that there is one."""
+    if pool.discover and pool.discover.dns:
+        return quote(f"{pool.discover.dns}:{pool.discover.port}")
+    return quote(str(pool.servers[0].address))
+
+
+def _retry_on(retry: Retry) -> Syntax:
+    if retry.attempts == 0 or not retry.on:
+        return Syntax("off")
+    # `error` and `timeout` cover the connection; once a POST was sent they do nothing for it, unless
+    # non_idempotent is there too (seen on 1.22.1 to 1.30.6).
+    words = ["error", "timeout", *(_RETRY_WORDS[reason] for reason in retry.on if reason in _RETRY_WORDS)]
+    if retry.replay_posts and set(retry.on) != {"connect"}:
+        words.append("non_idempotent")
+    return Syntax(" ".join(words))
+
+
+def _tries(retry: Retry) -> int:
+    return retry.attempts + 1 if retry.attempts and retry.on else 0
+
+
+def _tls(pool: Pool) -> Tls | None:
+    if pool.tls is None:
+        return None
+    client = pool.tls.certificate
+    return Tls(
+        name=quote(pool.tls.server_name or sni(pool)),
+        verify=pool.tls.verify,
+        ca=quote(pool.tls.ca or SYSTEM_CA),
+        certificate=quote(client) if client else NOTHING,
+        key=quote(pool.tls.key or client) if client else NOTHING,
+    )
+
+
+def sni(pool: Pool) -> str:
+    """Return the servers' common host name; `limits` has seen to it that there is one."""
+    if pool.discover and pool.discover.dns:
+        return pool.discover.dns
+    return pool.servers[0].address.host
+
+
+def standard_hide(listener: Listener) -> tuple[str, ...]:
+    """Return the headers of servers that the balancer sends itself, so that there are not two."""
+    hidden = ["X-Request-Id"]
+    if listener.cors_origins:
+        hidden += [f"Access-Control-{name}" for name in ("Allow-Origin", "Allow-Credentials", "Allow-Methods",
+                                                         "Allow-Headers", "Expose-Headers", "Max-Age")]  # fmt: skip
+    return tuple(hidden)
+
+
+def can_speak(pool: Pool, made: Assembly) -> bool:
+    """Tell whether this version can speak the pool's protocol."""
+    return pool.protocol != "h2c" or has(made.settings.version, "http2_upstream")

@@ -1,0 +1,107 @@
+"""The balancer's own probes: live and ready.
+
+NGINX checks no server actively, so `ready` asks one when it is asked: it sends a GET to the pool's health
+path (or `/`, where any answer will do) and is ready when a server of the pool answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.answers import ANSWERS
+from lbgen.targets.nginx.errors import PREFIX, answer_location
+from lbgen.targets.nginx.proxying import proxy
+from lbgen.targets.nginx.quoting import quote
+from lbgen.targets.nginx.upstreams import has_servers
+from lbgen.targets.nginx.views import Answer, Location
+from lbgen.targets.spec import Syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Listener, Pool
+    from lbgen.targets.nginx.assembly import Assembly
+
+_OK = Answer(200, quote('{"status": "ok"}'), Syntax("application/json"))
+_ANY_ANSWER = Syntax("400 401 403 404 405 406 415 422 426 501")
+"""What a living server may say to `GET /`."""
+
+
+def status_locations(made: Assembly, listener: Listener) -> Iterator[Location]:
+    """Yield the locations of the listener's probes."""
+    if listener.status.live:
+        yield live_location(listener.status.live)
+    if listener.status.ready:
+        yield from ready_locations(
+            made, listener.status.ready, routed_pools(made, listener), listener.status.when
+        )
+
+
+def live_location(path: str) -> Location:
+    """Return the location that says that NGINX runs."""
+    return Location(Syntax(f"= {path}"), answer=_OK, quiet=True)
+
+
+def routed_pools(made: Assembly, listener: Listener) -> tuple[Pool, ...]:
+    """Return the pools that the listener's routes lead to, each once."""
+    names = dict.fromkeys(name for route in listener.routes for name in route.pools)
+    return tuple(made.fleet.pool(name) for name in names)
+
+
+def ready_locations(made: Assembly, path: str, pools: tuple[Pool, ...], when: str) -> Iterator[Location]:
+    """Yield a chain of locations, each of which asks one pool; `when` says how they are combined."""
+    usable = tuple(pool for pool in pools if has_servers(pool) and pool.protocol == "http")
+    if not usable or (when == "all_pools" and not all(map(has_servers, pools))):
+        yield answer_location(f"= {path}", ANSWERS["unavailable"], ())._replace(quiet=True)
+        return
+    for number, pool in enumerate(usable):
+        match = f"= {path}" if number == 0 else f"@lb-ready-{number}"
+        following = f"@lb-ready-{number + 1}" if number + 1 < len(usable) else ""
+        yield _asking(match, made.upstreams[pool.name], following, when)
+    yield Location(Syntax("@lb-ready-yes"), answer=_OK, quiet=True)
+    for pool in usable:
+        yield from _probes(made, pool)
+
+
+def _asking(match: str, name: str, following: str, when: str) -> Location:
+    if when == "all_pools":
+        on_yes, on_no = following or "@lb-ready-yes", "@lb-unavailable"
+    else:
+        on_yes, on_no = "@lb-ready-yes", following or "@lb-unavailable"
+    return Location(
+        Syntax(match),
+        quiet=True,
+        access=(Syntax(f"auth_request {PREFIX}probe/{name}"),),
+        errors=(Syntax(f"error_page 401 403 500 = {on_no}"),),
+        dispatch=Syntax(on_yes),
+    )
+
+
+def _probes(made: Assembly, pool: Pool) -> Iterator[Location]:
+    """Yield the internal location that asks one pool, within the time of an active check."""
+    name = made.upstreams[pool.name]
+    path = pool.health.path if pool.health else None
+    timeout = pool.health.timeout if pool.health else 5_000
+    quick = pool.timeouts._replace(connect=min(timeout, 1_000), first_byte=timeout, idle=timeout)
+    prober = pool._replace(
+        timeouts=quick,
+        host_header="client",
+        retry=pool.retry._replace(attempts=9, on=("connect",), within=timeout, replay_posts=False),
+    )
+    way = proxy(
+        made, prober, uri=Syntax(path or "/"), extra=[("Host", "localhost"), ("Content-Length", '""')]
+    )
+    location = Location(
+        Syntax(f"= {PREFIX}probe/{name}"),
+        internal=True,
+        quiet=True,
+        proxy=way,
+        access=(Syntax("proxy_method GET"), Syntax("proxy_pass_request_body off")),
+        errors=(Syntax(f"error_page 502 504 = {PREFIX}no"),),
+    )
+    if path:
+        yield location
+        return
+    alive = Syntax(f"error_page {_ANY_ANSWER} = {PREFIX}yes")
+    intercept = Syntax("proxy_intercept_errors on")
+    yield location._replace(errors=(alive, *location.errors), access=(*location.access, intercept))

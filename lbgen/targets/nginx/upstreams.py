@@ -1,0 +1,143 @@
+"""Pools as `upstream` blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbgen.model import State
+from lbgen.targets.nginx.features import has
+from lbgen.targets.nginx.strategies import method
+from lbgen.targets.nginx.words import duration, slugs
+from lbgen.targets.spec import Syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from lbgen.model import Keepalive, Pool, Server, TargetSettings
+
+_ZONE_FLOOR = 65_536
+_ZONE_PER_SERVER = 2_048
+"""Seen: 64k hold 63 servers on 1.22.1 to 1.30.6 (about 1 KiB each); twice that, for names with several addresses."""
+
+
+class ServerLine(NamedTuple):
+    """One `server` of an upstream."""
+
+    address: Syntax
+    parameters: Syntax
+
+
+class KeepaliveView(NamedTuple):
+    """How many idle connections a worker keeps, and how long."""
+
+    idle: int
+    timeout: Syntax
+    requests: int
+
+
+class Upstream(NamedTuple):
+    """One `upstream` block, in the order in which NGINX wants its lines."""
+
+    name: Syntax
+    pool: str
+    """The name in the fleet, for a comment."""
+    zone_kib: int
+    method: Syntax
+    servers: tuple[ServerLine, ...]
+    resolver: Syntax
+    keepalive: KeepaliveView | None
+    keepalive_off: bool
+    """True: the version keeps connections by default, and the fleet does not want it."""
+
+
+def upstream_names(pools: Iterable[Pool]) -> Mapping[str, Syntax]:
+    """Return pool name -> upstream name, unique, in lower case, with `-` and never `_`.
+
+    An underscore would be an invalid host name wherever the upstream's name leaks into `Host`.
+    """
+    return slugs(pool.name for pool in pools)
+
+
+def upstreams(pools: Iterable[Pool], settings: TargetSettings) -> tuple[Upstream, ...]:
+    """Return a block for each pool that has servers; NGINX refuses an upstream without any."""
+    pools = tuple(pools)
+    names = upstream_names(pools)
+    return tuple(_upstream(pool, names[pool.name], settings) for pool in pools if has_servers(pool))
+
+
+def has_servers(pool: Pool) -> bool:
+    """Tell whether a pool has anything that an upstream block could list."""
+    return bool(pool.servers) or bool(pool.discover and pool.discover.dns)
+
+
+def follows_dns(pool: Pool, settings: TargetSettings) -> bool:
+    """Tell whether this pool's names are looked up again and again while NGINX runs."""
+    return pool.dns.mode == "runtime" and has(settings.version, "resolve")
+
+
+def _upstream(pool: Pool, name: Syntax, settings: TargetSettings) -> Upstream:
+    lines = _server_lines(pool, settings)
+    entries = pool.discover.max if pool.discover and pool.discover.dns else len(lines)
+    return Upstream(
+        name=name,
+        pool=pool.name,
+        zone_kib=zone_kib(entries),
+        method=method(pool, settings),
+        servers=lines,
+        resolver=_resolver(pool) if follows_dns(pool, settings) else Syntax(""),
+        keepalive=_keepalive(pool.keepalive),
+        keepalive_off=pool.keepalive is None and has(settings.version, "keepalive_off"),
+    )
+
+
+def zone_kib(entries: int) -> int:
+    """Return the size of the shared memory for this many servers, in KiB, a power of two."""
+    size = _ZONE_FLOOR
+    while size < entries * _ZONE_PER_SERVER:
+        size *= 2
+    return size // 1024
+
+
+def _server_lines(pool: Pool, settings: TargetSettings) -> tuple[ServerLine, ...]:
+    resolve = follows_dns(pool, settings)
+    if pool.discover and pool.discover.dns:
+        address = Syntax(f"{pool.discover.dns}:{pool.discover.port}")
+        words = [*_cap(pool.max_in_flight), *_failures(pool), *(["resolve"] if resolve else [])]
+        return (ServerLine(address, Syntax(" ".join(words))),)
+    failures = _failures(pool)
+    return tuple(_server_line(pool, server, failures, resolve=resolve) for server in pool.servers)
+
+
+def _server_line(pool: Pool, server: Server, failures: list[str], *, resolve: bool) -> ServerLine:
+    words = [] if server.weight in {0, 1} else [f"weight={server.weight}"]
+    words += _cap(pool.cap(server))
+    words += failures
+    if resolve and server.address.is_name:
+        words.append("resolve")
+    if server.backup:
+        words.append("backup")
+    # NGINX has no weight 0, and no `drain` for pools without stickiness: `down` lets running requests end.
+    if server.weight == 0 or server.state is not State.UP:
+        words.append("down")
+    return ServerLine(Syntax(server.address), Syntax(" ".join(words)))
+
+
+def _cap(cap: int | None) -> list[str]:
+    return [] if cap is None else [f"max_conns={cap}"]
+
+
+def _failures(pool: Pool) -> list[str]:
+    passive = pool.passive_health
+    if passive.failures == 0:
+        return ["max_fails=0"]
+    return [f"max_fails={passive.failures}", f"fail_timeout={duration(max(passive.window, 1_000))}"]
+
+
+def _resolver(pool: Pool) -> Syntax:
+    return Syntax(f"{' '.join(pool.dns.resolver)} valid={duration(pool.dns.valid)}")
+
+
+def _keepalive(keepalive: Keepalive | None) -> KeepaliveView | None:
+    if keepalive is None or keepalive.idle == 0:
+        return None
+    return KeepaliveView(keepalive.idle, duration(keepalive.idle_timeout), keepalive.requests)

@@ -1,0 +1,137 @@
+"""What the templates of NGINX see: decisions, already made, in the words of the language."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lbgen.targets.spec import Syntax
+
+NOTHING = Syntax("")
+
+
+class Pair(NamedTuple):
+    """A header's name and value, a map's pattern and result, a variable and what it is set to."""
+
+    name: Syntax
+    value: Syntax
+
+
+class Map(NamedTuple):
+    """A `map` block: `entries` are tried in order where they are regular expressions."""
+
+    source: Syntax
+    variable: Syntax
+    entries: tuple[Pair, ...]
+
+
+class Check(NamedTuple):
+    """A request is answered with `status` where the variable is empty or 0."""
+
+    variable: Syntax
+    status: int
+
+
+class Tls(NamedTuple):
+    """TLS to the servers of a pool."""
+
+    name: Syntax
+    verify: bool
+    ca: Syntax
+    certificate: Syntax
+    key: Syntax
+
+
+class Proxy(NamedTuple):
+    """A request on its way to a pool."""
+
+    words: str
+    """``proxy`` or ``grpc``: the first word of the directives."""
+    address: Syntax
+    http_version: Syntax
+    headers: tuple[Pair, ...]
+    hide: tuple[Syntax, ...]
+    connect: Syntax
+    read: Syntax
+    send: Syntax
+    retry_on: Syntax
+    tries: int
+    within: Syntax
+    tls: Tls | None
+
+
+class Answer(NamedTuple):
+    """A fixed answer."""
+
+    status: int
+    body: Syntax
+    content_type: Syntax
+
+
+class Location(NamedTuple):
+    """One `location`; one of `proxy`, `answer` and `dispatch` is set."""
+
+    match: Syntax
+    pool: Syntax = NOTHING
+    """For the log."""
+    internal: bool = False
+    quiet: bool = False
+    """True: not in the access log."""
+    checks: tuple[Check, ...] = ()
+    access: tuple[Syntax, ...] = ()
+    """Whole directives: limits, who may come."""
+    headers: tuple[Pair, ...] = ()
+    """Of the response."""
+    errors: tuple[Syntax, ...] = ()
+    """`error_page` lines of this location alone; with any, the server's are not inherited."""
+    extra: tuple[Syntax, ...] = ()
+    """Whole directives of the fleet's `raw`, at the end."""
+    proxy: Proxy | None = None
+    answer: Answer | None = None
+    dispatch: Syntax = NOTHING
+    """The name of the location that takes the request, with variables."""
+
+
+class ServerTls(NamedTuple):
+    """TLS to the clients of a listener."""
+
+    certificate: Syntax
+    key: Syntax
+    protocols: Syntax
+    ciphers: Syntax
+    client_ca: Syntax
+
+
+class Site(NamedTuple):
+    """One `server` block."""
+
+    listener: str
+    listens: tuple[Syntax, ...]
+    names: tuple[Syntax, ...]
+    http2: bool
+    tls: ServerTls | None
+    max_body: Syntax
+    buffer: Syntax
+    settings: tuple[Syntax, ...]
+    """Whole directives."""
+    errors: tuple[Syntax, ...]
+    locations: tuple[Location, ...]
+    extra: tuple[Syntax, ...] = ()
+
+
+class Main(NamedTuple):
+    """What stands outside of `http`."""
+
+    user: Syntax
+    modules: tuple[Syntax, ...]
+    workers: Syntax
+    connections: int
+    files: int
+    shutdown: Syntax
+    error_log: Syntax
+
+
+class Log(NamedTuple):
+    """The access log; `combined` has no query either, which may hold keys."""
+
+    access_log: Syntax
+    combined: bool
