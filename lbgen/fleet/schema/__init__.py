@@ -1,0 +1,82 @@
+"""The field table of the fleet file: everything that it can say, once.
+
+The checker reads by it; the JSON Schema and the reference page are printed from it.
+"""
+
+from typing import Any
+
+from lbgen.fields import Field, Integer, MapOf, Struct
+from lbgen.fleet.kinds import Name
+from lbgen.fleet.schema.listener import CLIENT, CLIENT_NAME, LISTENER
+from lbgen.fleet.schema.pool import POOL
+from lbgen.fleet.schema.route import POOL_NAME
+from lbgen.fleet.schema.settings import BALANCERS, LOGS, METRICS, TARGETS
+
+FLEET = Struct(
+    "a fleet",
+    Field("version", Integer(1, 1), 1, "The version of this format."),
+    Field(
+        "name",
+        Name("a fleet's name", reserved=False),
+        doc="What the fleet is called.",
+        default_doc="the file's name without its ending",
+        example="prod-eu",
+    ),
+    Field(
+        "balancers",
+        BALANCERS,
+        doc="How many balancers stand side by side. What each counts for itself "
+        "(max_in_flight, queue.size, rate, burst) is divided by it.",
+        default_doc="1",
+        example=2,
+    ),
+    Field(
+        "pools",
+        MapOf(POOL_NAME, POOL, least=1),
+        doc="Servers that can answer the same requests, by name.",
+        example={"chat": {"servers": ["gpu-[0-3]:8000"]}},
+        required=True,
+        instead_of=("upstreams", "backends", "clusters", "pool"),
+    ),
+    Field(
+        "listeners",
+        MapOf(Name("a listener's name"), LISTENER, least=1),
+        doc="Addresses that clients call, by name.",
+        default_doc="one, default, on port 8080",
+        example={"public": {"bind": 8080}},
+        instead_of=("frontends", "servers", "listener", "entrypoints"),
+    ),
+    Field(
+        "clients",
+        MapOf(CLIENT_NAME, CLIENT),
+        doc="Who may call, by name, with references to their keys.",
+        example={"team-a": {"key": "env:TEAM_A_KEY"}},
+        instead_of=("users", "keys", "api_keys"),
+    ),
+    Field(
+        "metrics",
+        METRICS,
+        doc="A listener for statistics, Prometheus and probes.",
+        example={"bind": "127.0.0.1:8404"},
+        instead_of=("stats", "prometheus", "monitoring"),
+    ),
+    Field("logs", LOGS, doc="The access log.", example={"format": "combined"}, instead_of=("log", "logging")),
+    Field(
+        "targets",
+        TARGETS,
+        doc="What is rendered for, and its settings.",
+        default_doc="NGINX and HAProxy, the oldest supported versions",
+        example={"haproxy": {"version": "3.0"}},
+        instead_of=("target", "outputs"),
+    ),
+)
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft-07) of a fleet file."""
+    head = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "lbgen fleet file",
+        "description": "NGINX and HAProxy configuration for fleets of LLM inference servers.",
+    }
+    return head | FLEET.schema()

@@ -1,0 +1,53 @@
+"""Fields that several parts of a fleet file share."""
+
+from lbgen.fields import Duration, Field, ListOf, MapOf, Struct
+from lbgen.fleet.kinds import HeaderName, HeaderValue
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+MIB = 1024**2
+
+_CONNECT = "How long connecting to a server may take."
+_FIRST_BYTE = (
+    "How long a server may take from the request's last byte to the answer's first: queueing and prefill."
+)
+_IDLE = (
+    "How long an answer may pause. Both targets have one timer for this and first_byte; "
+    "the larger of the two is rendered."
+)
+_SEND = "How long a request may pause while it is sent to a server."
+_TUNNEL = "How long a WebSocket may be silent."
+
+TIMEOUTS = Struct(
+    "how long to wait",
+    Field("connect", Duration(), 3_000, _CONNECT, instead_of=("connection",)),
+    Field("first_byte", Duration(), 10 * MINUTE, _FIRST_BYTE, example="15m", instead_of=("read", "response")),
+    Field("idle", Duration(), 10 * MINUTE, _IDLE, example="30m", instead_of=("server", "gap")),
+    Field("send", Duration(), MINUTE, _SEND, instead_of=("write", "client")),
+    Field("tunnel", Duration(), HOUR, _TUNNEL, instead_of=("websocket",)),
+)
+
+ROUTE_TIMEOUTS = Struct(
+    "how long to wait, where this route differs from its pool",
+    *(field._replace(default=None, default_doc="the pool's") for field in TIMEOUTS.fields),
+)
+
+HEADERS = Struct(
+    "changes of the request's headers on the way to the server",
+    Field(
+        "set",
+        MapOf(HeaderName(settable=True), HeaderValue()),
+        {},
+        "Headers that are set, in place of what the client sent. A value may be env:NAME or file:PATH.",
+        example={"X-Pool": "llama"},
+        instead_of=("add",),
+    ),
+    Field(
+        "remove",
+        ListOf(HeaderName(settable=True), single=True),
+        [],
+        "Headers that are removed.",
+        example=["X-Debug"],
+        instead_of=("unset", "delete", "hide"),
+    ),
+)
