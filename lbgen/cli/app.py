@@ -19,9 +19,10 @@ COMMANDS: Mapping[str, str] = {
     "check": "Check a fleet, and what is rendered from it, with the real programs.",
     "show": "Show a fleet as understood, with every default filled in.",
     "schema": "Print the JSON Schema of the fleet file.",
+    "agent": "Tell HAProxy how much each server can hold, by its engine's metrics.",
     "completion": "Print a shell's completion script.",
 }
-"""What each command does. ``lbgen NAME`` is `command` in ``lbgen/cli/NAME.py``; a new one is one line here."""
+"""What each command does. NAME is `command` in ``lbgen/cli/NAME.py``; a new one is one line here."""
 
 _EPILOG = """\
 Results go to standard output, messages to standard error. Exit codes: 0 fine, 1 findings, 2 wrong usage or
@@ -68,7 +69,12 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
 
 def _root() -> LazyGroup:
     version = click.Option(
-        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+        ["--version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_version,
+        help="Print the version.",
     )
     settings: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
     return LazyGroup(

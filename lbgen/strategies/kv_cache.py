@@ -1,6 +1,6 @@
 """More requests for servers whose KV cache has room."""
 
-from lbgen.fields import Field, Number
+from lbgen.fields import Field, Integer, Number
 from lbgen.strategies.spec import Strategy
 
 KV_CACHE = Strategy(
@@ -19,6 +19,12 @@ KV_CACHE = Strategy(
             Number(min=0.5, max=1),
             0.95,
             "A server whose KV cache is fuller than this share gets no new requests.",
+        ),
+        Field(
+            "agent_port",
+            Integer(min=1, max=65_535),
+            8406,
+            "The port on this machine where `lbgen agent` answers HAProxy.",
         ),
     ),
     choosers={},

@@ -1,0 +1,66 @@
+"""What an engine says of itself: a few figures out of a page of Prometheus text."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.engines import Metrics
+
+
+class Reading(NamedTuple):
+    """One look at one engine; None: it does not tell."""
+
+    running: float | None
+    waiting: float | None
+    kv_usage: float | None
+    """Share of the KV cache in use, 0 to 1."""
+
+
+def read_page(page: bytes, metrics: "Metrics") -> Reading:
+    """Return the figures on a metrics page.
+
+    A search for the few names that are needed: a full parser takes 7 ms for the 52 kB
+    of a busy engine, and 1,000 servers a second leave 2 ms each on two cores.
+    """
+    page = b"\n" + page
+    return Reading(
+        _first(page, metrics.running, sum),
+        _first(page, metrics.waiting, sum),
+        _first(page, metrics.kv_usage, max),
+    )
+
+
+def _first(page: bytes, names: tuple[str, ...], combine: object) -> float | None:
+    """Return the first metric that is there; several label sets (data-parallel ranks) become one figure."""
+    for name in names:
+        values = list(_values(page, name.encode()))
+        if values:
+            return float(combine(values))  # type: ignore[operator]
+    return None
+
+
+def _values(page: bytes, name: bytes) -> "Iterator[float]":
+    at = page.find(b"\n" + name)
+    while at >= 0:
+        start = at + 1 + len(name)
+        end = page.find(b"\n", start)
+        line = page[start : end if end >= 0 else len(page)]
+        value = _value(line)
+        if value is not None:
+            yield value
+        at = page.find(b"\n" + name, start)
+
+
+def _value(line: bytes) -> float | None:
+    """Return the value of ``{labels} 12 1700000000`` or `` 12``; None when it is another metric's line."""
+    if line[:1] == b"{":
+        line = line[line.rfind(b"}") + 1 :]
+    elif line[:1] not in {b" ", b"\t"}:
+        return None  # a longer name that begins alike
+    words = line.split()
+    try:
+        value = float(words[0])
+    except (ValueError, IndexError):
+        return None
+    return value if 0 <= value < float("inf") else None

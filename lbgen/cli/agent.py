@@ -1,0 +1,117 @@
+"""``lbgen agent``."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lbgen.cli.inputs import load_fleet, usable_fleet
+from lbgen.cli.options import Command, fleet_argument, option
+from lbgen.engines import ENGINES
+from lbgen.problems import LbgenError
+from lbgen.strategies.registry import STRATEGIES
+from lbgen.units import Address, parse_address, parse_duration
+
+if TYPE_CHECKING:
+    from lbgen.agent.service import Watched
+    from lbgen.cli.console import Console
+    from lbgen.model import Fleet, Pool
+
+
+@click.command(cls=Command)
+@fleet_argument()
+@option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="Change one value of the fleet.")
+@option(
+    "--listen",
+    metavar="ADDRESS",
+    help="Where HAProxy asks. Default: 127.0.0.1 and the strategy's agent_port.",
+)
+@option("--status", metavar="ADDRESS", help="Where /metrics and /health of the agent itself are served.")
+@option("--interval", default="1s", show_default=True, help="Time between two looks at a server.")
+@click.pass_obj
+def command(console: Console, fleet: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - click's
+    """Read the engines' metrics and answer HAProxy's agent-check with weights.
+
+    For the pools whose strategy is kv_cache. Runs until SIGTERM or Ctrl-C.
+    """
+    loaded = load_fleet(console, fleet, options["sets"], ("haproxy",), ())
+    _serve(console, usable_fleet(console, loaded), options)
+
+
+def _serve(console: Console, fleet: Fleet, options: dict[str, Any]) -> None:
+    try:
+        from lbgen.agent.service import Agent, run  # noqa: PLC0415 - aiohttp is an extra
+    except ImportError as error:
+        raise LbgenError(f"lbgen agent needs the package {error.name}: pip install 'lbgen[agent]'") from None
+    pools = [pool for pool in fleet.pools if pool.strategy.name == "kv_cache"]
+    if not pools:
+        raise LbgenError("no pool of this fleet has the strategy kv_cache, so there is nothing to watch")
+    watched = tuple(one for pool in pools for one in _watched(pool))
+    checks = _address(options["listen"], "--listen") or Address("127.0.0.1", _port(pools))
+    status = _address(options["status"], "--status")
+    agent = Agent(watched, {pool.name: _drain_above(pool) for pool in pools}, _interval(options["interval"]))
+
+    def started() -> None:
+        console.note(f"lbgen agent: watching {len(watched)} servers, answering on {checks}")
+
+    try:
+        asyncio.run(run(agent, checks, status, started))
+    except OSError as error:
+        raise LbgenError(
+            f"cannot listen on {checks}{f' or {status}' if status else ''}: {error.strerror}"
+        ) from None
+
+
+def _watched(pool: Pool) -> list[Watched]:
+    from lbgen.agent.service import Watched  # noqa: PLC0415 - aiohttp is an extra
+
+    metrics = ENGINES[pool.engine].metrics
+    if metrics is None or not metrics.kv_usage:
+        raise LbgenError(
+            f"pool {pool.name}: {ENGINES[pool.engine].title} does not tell the use of its KV cache"
+        )
+    scheme = "https" if pool.tls else "http"
+    return [
+        Watched(
+            pool.name,
+            server.name,
+            f"{scheme}://{server.address._replace(port=metrics.port or server.address.port)}{metrics.path}",
+            metrics,
+        )
+        for server in pool.servers
+    ]
+
+
+def _parameter(pool: Pool, name: str) -> Any:  # noqa: ANN401 - what the strategy's field says
+    defaults = {field.name: field.default for field in STRATEGIES["kv_cache"].parameters}
+    return pool.strategy.parameters.get(name, defaults[name])
+
+
+def _drain_above(pool: Pool) -> float:
+    return float(_parameter(pool, "drain_above"))
+
+
+def _port(pools: list[Pool]) -> int:
+    ports = {int(_parameter(pool, "agent_port")) for pool in pools}
+    if len(ports) > 1:
+        raise LbgenError("the pools name different agent_ports: one agent answers on one port")
+    return ports.pop()
+
+
+def _address(text: str | None, name: str) -> Address | None:
+    try:
+        return parse_address(text) if text else None
+    except ValueError as error:
+        raise click.UsageError(f"{name}: {error}") from None
+
+
+def _interval(text: str) -> float:
+    try:
+        seconds = parse_duration(text) / 1_000
+    except ValueError as error:
+        raise click.UsageError(f"--interval: {error}") from None
+    if not 0.1 <= seconds <= 60:
+        raise click.UsageError("--interval: is from 100ms to 60s")
+    return seconds

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from lbgen.agent.readings import Reading, read_page
+from lbgen.engines import ENGINES, Metrics
+
+VLLM = ENGINES["vllm"].metrics
+assert VLLM is not None
+
+PAGE = b"""# HELP vllm:num_requests_running Number of requests
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="m}odel"} 12.0
+vllm:num_requests_running{engine="1",model_name="model"} 3.0 1700000000
+vllm:num_requests_running_total{engine="0"} 999
+vllm:num_requests_waiting{engine="0"} 2.0
+vllm:kv_cache_usage_perc{engine="0"} 0.25
+vllm:kv_cache_usage_perc{engine="1"} 0.5
+"""
+
+
+def test_reads_the_named_figures_and_no_longer_names() -> None:
+    assert read_page(PAGE, VLLM) == Reading(running=15, waiting=2, kv_usage=0.5)
+
+
+def test_takes_the_older_name_where_the_newer_is_missing() -> None:
+    assert read_page(b"vllm:gpu_cache_usage_perc 0.75", VLLM).kv_usage == 0.75
+
+
+@pytest.mark.parametrize(
+    "page", [b"", b"\x00\xff", b"vllm:num_requests_running", b"vllm:num_requests_running NaN",
+             b"vllm:num_requests_running -3", b"vllm:num_requests_running{ 5", b"vllm:num_requests_running +Inf",
+             b"<html>not found</html>"],
+)  # fmt: skip
+def test_garbage_is_no_reading(page: bytes) -> None:
+    assert read_page(page, VLLM) == Reading(None, None, None)
+
+
+@pytest.mark.parametrize(
+    "engine", [engine for engine in ENGINES.values() if engine.metrics], ids=lambda e: e.name
+)
+def test_every_engine_that_tells_is_read(engine: object) -> None:
+    metrics: Metrics = engine.metrics  # type: ignore[attr-defined]
+    for names, figure in (
+        (metrics.running, "running"),
+        (metrics.waiting, "waiting"),
+        (metrics.kv_usage, "kv_usage"),
+    ):
+        for name in names:
+            assert getattr(read_page(f"{name} 0.5\n".encode(), metrics), figure) == 0.5
