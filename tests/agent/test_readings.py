@@ -29,7 +29,8 @@ def test_takes_the_older_name_where_the_newer_is_missing() -> None:
 
 @pytest.mark.parametrize(
     "page", [b"", b"\x00\xff", b"vllm:num_requests_running", b"vllm:num_requests_running NaN",
-             b"vllm:num_requests_running -3", b"vllm:num_requests_running{ 5", b"vllm:num_requests_running +Inf",
+             b"vllm:num_requests_running -3", b"vllm:num_requests_running{ 5",
+             b"vllm:num_requests_running +Inf",
              b"<html>not found</html>"],
 )  # fmt: skip
 def test_garbage_is_no_reading(page: bytes) -> None:
