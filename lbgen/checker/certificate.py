@@ -18,8 +18,7 @@ _BASE = (
     0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
     0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5,
 )
-_Point = tuple[int, int] | None
-"""None: the point at infinity."""
+_Point = tuple[int, int]
 
 _INTEGER, _BITS, _OCTETS, _OBJECT, _TEXT, _TIME, _SEQUENCE, _SET = 2, 3, 4, 6, 12, 23, 0x30, 0x31
 _PRIME256V1 = bytes.fromhex("2a8648ce3d030107")
@@ -58,37 +57,31 @@ def _private_key(key: int, public: bytes) -> bytes:
 
 
 def _public_bits(key: int) -> bytes:
-    point = _multiplied(key, _BASE)
-    assert point is not None  # the key is smaller than the group's order
-    return _der(_BITS, b"\0\x04", point[0].to_bytes(32, "big"), point[1].to_bytes(32, "big"))
+    x, y = _multiplied(key, _BASE)
+    return _der(_BITS, b"\0\x04", x.to_bytes(32, "big"), y.to_bytes(32, "big"))
 
 
 def _signature(key: int, message: bytes) -> bytes:
     digest = int.from_bytes(hashlib.sha256(message).digest(), "big")
     nonce = secrets.randbelow(_ORDER - 1) + 1
-    point = _multiplied(nonce, _BASE)
-    assert point is not None  # as above
-    first = point[0] % _ORDER
+    first = _multiplied(nonce, _BASE)[0] % _ORDER
     second = pow(nonce, -1, _ORDER) * (digest + first * key) % _ORDER
     return _der(_SEQUENCE, _integer(first), _integer(second))
 
 
 def _multiplied(factor: int, point: _Point) -> _Point:
-    result: _Point = None
+    """Return the multiple by a factor from 1 to the order; so no step meets the point at infinity."""
+    result: _Point | None = None
     while factor:
         if factor & 1:
-            result = _added(result, point)
+            result = point if result is None else _added(result, point)
         point = _added(point, point)
         factor >>= 1
-    return result
+    return result or point
 
 
 def _added(left: _Point, right: _Point) -> _Point:
-    if left is None or right is None:
-        return left or right
-    if left[0] == right[0]:
-        if (left[1] + right[1]) % _P == 0:
-            return None
+    if left == right:
         slope = 3 * (left[0] ** 2 - 1) * pow(2 * left[1], -1, _P)  # the curve's a is -3
     else:
         slope = (right[1] - left[1]) * pow(right[0] - left[0], -1, _P)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 from click.shell_completion import get_completion_class
 
 from lbgen.cli.app import lbgen
-from lbgen.cli.console import Console
 from lbgen.cli.options import Command
 from lbgen.problems import LbgenError
+
+if TYPE_CHECKING:
+    from lbgen.cli.console import Console
 
 
 @click.command(cls=Command)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_obj
 def command(console: Console, shell: str) -> None:
-    """Print a shell's completion script.
+    r"""Print a shell's completion script.
 
     \b
     bash: eval "$(lbgen completion bash)" in ~/.bashrc

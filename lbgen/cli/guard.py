@@ -42,20 +42,24 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except FleetError as error:
-        console.problems(error.problems)
-        return FINDINGS
-    except LbgenError as error:
-        console.error(str(error))
-        return FAILED
     except OSError as error:
         return _system_error(error, console)
-    except (RecursionError, MemoryError) as error:
-        console.error(f"the input is too large or nested too deeply ({type(error).__name__})")
-        return FAILED
-    except Exception as error:  # noqa: BLE001 - a fault of ours; the user gets a line, -v gets the stack
-        return _internal_error(error, console)
+    except Exception as error:  # noqa: BLE001 - the last resort: a line for everybody, the stack for -v
+        return _explained(error, console)
     return code
+
+
+def _explained(error: Exception, console: Console) -> int:
+    if isinstance(error, FleetError):
+        console.problems(error.problems)
+        return FINDINGS
+    if isinstance(error, LbgenError):
+        console.error(str(error))
+    elif isinstance(error, RecursionError | MemoryError):
+        console.error(f"the input is too large or nested too deeply ({type(error).__name__})")
+    else:
+        _internal_error(error, console)
+    return FAILED
 
 
 def _run(arguments: Sequence[str], console: Console) -> int:
@@ -70,7 +74,7 @@ def _run(arguments: Sequence[str], console: Console) -> int:
 
 
 def _prepare_streams() -> None:
-    """Make the output the same bytes everywhere: UTF-8, and file names that are not come out as they came in."""
+    """Make the output the same bytes everywhere: UTF-8, and odd file names come out as they came in."""
     for stream, errors in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors=errors, newline="\n")
@@ -85,20 +89,19 @@ def _system_error(error: OSError, console: Console) -> int:
     return FAILED
 
 
-def _internal_error(error: Exception, console: Console) -> int:
+def _internal_error(error: Exception, console: Console) -> None:
     if console.verbose:
         import traceback  # noqa: PLC0415 - only now is it needed
 
         traceback.print_exc()
     console.error(
         f"internal error: {type(error).__name__}: {error}\n"
-        "This is a fault in lbgen. Please report it with what 'lbgen -v …' prints."
+        "This is a fault in lbgen. Please report it with what 'lbgen -v ...' prints."
     )
-    return FAILED
 
 
 def _drop_output(*streams: object) -> None:
-    """Let what is still in the buffers of a dead stream go nowhere, so that Python does not complain at its end."""
+    """Let what is left in the buffers of dead streams go nowhere, else Python complains at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in streams or (sys.stdout, sys.stderr):
         try:

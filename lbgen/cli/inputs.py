@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from lbgen.cli.console import Console
+    from lbgen.cli.options import FleetRequest
     from lbgen.fleet.load import Loaded
     from lbgen.model import Fleet
 
@@ -25,28 +27,25 @@ MAX_BYTES = 256 * 1024**2
 """No fleet is larger: 100,000 servers are 8 MB. Reading ``/dev/zero`` has to end somewhere."""
 
 
-def load_fleet(
-    console: Console,
-    names: Sequence[str],
-    sets: Sequence[str],
-    targets: Sequence[str],
-    target_versions: Sequence[str],
-) -> Loaded:
+def load_fleet(console: Console, request: FleetRequest) -> Loaded:
     """Read and check a fleet, errors and warnings included; `console` learns the texts for its carets.
 
     Raises `LbgenError` for what cannot be read at all.
     """
-    console.sources = read_sources(names)
-    versions = target_versions_of(target_versions, targets)
-    return load(console.sources, sets=sets, targets=targets, versions=versions)
+    console.sources = read_sources(request.names)
+    versions = target_versions_of(request.target_versions, request.targets)
+    return load(console.sources, sets=request.sets, targets=request.targets, versions=versions)
 
 
-def usable_fleet(console: Console, loaded: Loaded) -> Fleet:
-    """Return the fleet, with its warnings printed; raises `FleetError` with every problem when it has errors."""
+def usable_fleet(console: Console, loaded: Loaded, request: FleetRequest) -> Fleet:
+    """Return the fleet as the asked-for balancer sees it, its warnings printed.
+
+    Raises `FleetError` with every problem when it has errors.
+    """
     if loaded.fleet is None or any(problem.is_error for problem in loaded.problems):
         raise FleetError(loaded.problems)
     console.problems(loaded.problems)
-    return loaded.fleet
+    return for_balancer(loaded.fleet, request.balancer)
 
 
 def read_sources(names: Sequence[str]) -> list[Source]:
@@ -111,3 +110,13 @@ def for_balancer(fleet: Fleet, name: str | None) -> Fleet:
         advice = nearest(name, fleet.balancers.peers) if fleet.balancers.peers else "it names none"
         raise LbgenError(f"--balancer {name}: is not among the fleet's balancers.peers: {advice}")
     return fleet._replace(balancers=fleet.balancers._replace(own=name))
+
+
+def templates_folder(name: str | None) -> Path | None:
+    """Return the folder that ``--templates`` names; raises `LbgenError` when there is none."""
+    if name is None:
+        return None
+    folder = Path(name)
+    if not folder.is_dir():
+        raise LbgenError(f"{name}: is not a folder of templates")
+    return folder

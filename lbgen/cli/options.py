@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -72,8 +73,26 @@ def fleet_argument(*, several: bool = True) -> Decorator:
     return click.argument("fleet", nargs=-1 if several else 1, required=True, type=kind, metavar=metavar)
 
 
+class FleetRequest(NamedTuple):
+    """Which fleet a command is about, as the command line says it."""
+
+    names: tuple[str, ...]
+    """Paths, and ``-`` for standard input."""
+    targets: tuple[str, ...]
+    sets: tuple[str, ...]
+    target_versions: tuple[str, ...]
+    balancer: str | None
+
+
 def fleet_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what every command that reads a fleet takes: FLEET, ``-t``, ``--set``, ``--target-version``."""
+    """Add what every command that reads a fleet takes, handed on as one `FleetRequest`."""
+
+    @wraps(function)
+    def with_request(*args: object, **options: Any) -> object:  # noqa: ANN401 - what click parsed
+        request = FleetRequest(*(options.pop(name) for name in ("fleet", *FleetRequest._fields[1:])))
+        return function(*args, request, **options)
+
+    decorated: Callable[..., Any] = with_request
     for decorate in (
         option(
             "--balancer",
@@ -104,8 +123,8 @@ def fleet_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         fleet_argument(),
     ):
-        function = decorate(function)
-    return function
+        decorated = decorate(decorated)
+    return decorated
 
 
 class TargetName(click.ParamType):

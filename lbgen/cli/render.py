@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from lbgen.cli.console import Console
-from lbgen.cli.inputs import for_balancer, load_fleet, usable_fleet
+from lbgen.cli.inputs import load_fleet, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, option
-from lbgen.problems import LbgenError
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets, StandInSecrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lbgen.cli.console import Console
+    from lbgen.cli.options import FleetRequest
     from lbgen.files import Change
     from lbgen.model import Fleet
     from lbgen.render import RenderedFile
@@ -56,11 +56,7 @@ class Wanted(NamedTuple):
 @click.pass_obj
 def command(
     console: Console,
-    fleet: tuple[str, ...],
-    targets: tuple[str, ...],
-    sets: tuple[str, ...],
-    target_versions: tuple[str, ...],
-    balancer: str | None,
+    request: FleetRequest,
     **options: object,
 ) -> int:
     """Render configuration files from a fleet.
@@ -70,8 +66,8 @@ def command(
     """
     wanted = Wanted(**options)  # type: ignore[arg-type] - click made them from the options above
     _refuse_contradictions(wanted)
-    loaded = load_fleet(console, fleet, sets, targets, target_versions)
-    understood = for_balancer(usable_fleet(console, loaded), balancer)
+    loaded = load_fleet(console, request)
+    understood = usable_fleet(console, loaded, request)
     if wanted.output is None:
         return _print(console, understood, wanted)
     work = _look if wanted.looks_only else _write
@@ -81,8 +77,6 @@ def command(
 def _refuse_contradictions(wanted: Wanted) -> None:
     if wanted.looks_only and wanted.output is None:
         raise click.UsageError("--check and --diff compare with files on disk: say which with -o DIR")
-    if wanted.templates is not None and not Path(wanted.templates).is_dir():
-        raise LbgenError(f"{wanted.templates}: is not a folder of templates")
 
 
 def _print(console: Console, fleet: Fleet, wanted: Wanted) -> int:
@@ -136,7 +130,7 @@ def _look(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> in
 
 
 def _render(fleet: Fleet, target: str, wanted: Wanted, secrets: Secrets) -> tuple[RenderedFile, ...]:
-    return render(fleet, target, wanted.part, Path(wanted.templates) if wanted.templates else None, secrets)
+    return render(fleet, target, wanted.part, templates_folder(wanted.templates), secrets)
 
 
 def _say(console: Console, change: Change, words: Mapping[str, str]) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
-from lbgen.cli.console import Console
 from lbgen.cli.options import Command
 from lbgen.fleet.schema import json_schema
+
+if TYPE_CHECKING:
+    from lbgen.cli.console import Console
 
 
 @click.command(cls=Command)

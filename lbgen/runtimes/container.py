@@ -6,9 +6,8 @@ import io
 import tarfile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lbgen.problems import LbgenError
 from lbgen.runtimes.process import TIMEOUT_S
-from lbgen.runtimes.spec import Finished, NoProgram
+from lbgen.runtimes.spec import Finished, NoProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,22 +36,20 @@ class ContainerProgram(NamedTuple):
         try:
             return _run(_engine(), self.image, [self.name, *arguments], folder)
         except (DockerException, OSError) as error:  # requests' errors are OSErrors
-            raise NoProgram(f"{self.place}: {_reason(error)}") from None
+            raise NoProgramError(f"{self.place}: {_reason(error)}") from None
 
 
-def find_in_image(image: str, name: str, *, pull: bool = True) -> ContainerProgram:
-    """Return the program in an image, pulled first when it is missing; raises `NoProgram` when it is not to be had."""
+def find_in_image(image: str, name: str) -> ContainerProgram:
+    """Return the program in an image, which is pulled when it is missing; raises `NoProgramError`."""
     engine = _engine()
     from docker.errors import DockerException, ImageNotFound  # noqa: PLC0415 - see above
 
     try:
         engine.images.get(image)
     except ImageNotFound:
-        if not pull:
-            raise NoProgram(f"the image {image} is not here") from None
         _pull(engine, image)
     except (DockerException, OSError) as error:
-        raise NoProgram(f"docker://{image}: {_reason(error)}") from None
+        raise NoProgramError(f"docker://{image}: {_reason(error)}") from None
     return ContainerProgram(image, name)
 
 
@@ -61,23 +58,22 @@ def _engine() -> Any:  # noqa: ANN401 - docker's own type, which is not imported
         import docker  # noqa: PLC0415 - 80 ms, and an extra
         from docker.errors import DockerException  # noqa: PLC0415
     except ImportError:
-        raise NoProgram("Docker needs the Python package docker: pip install 'lbgen[lab]'") from None
+        raise NoProgramError("Docker needs the Python package docker: pip install 'lbgen[lab]'") from None
     try:
         return docker.from_env(timeout=TIMEOUT_S)
     except (DockerException, OSError):
-        raise NoProgram("no Docker engine answers") from None
+        raise NoProgramError("no Docker engine answers") from None
 
 
 def _pull(engine: Any, image: str) -> None:  # noqa: ANN401 - see above
     from docker.errors import DockerException  # noqa: PLC0415 - see above
-
     from docker.utils import parse_repository_tag  # noqa: PLC0415 - see above
 
     repository, tag = parse_repository_tag(image)
     try:
         engine.images.pull(repository, tag=tag or "latest")
     except (DockerException, OSError) as error:
-        raise NoProgram(f"Docker cannot get the image {image}: {_reason(error)}") from None
+        raise NoProgramError(f"Docker cannot get the image {image}: {_reason(error)}") from None
 
 
 def _run(engine: Any, image: str, command: list[str], folder: Path | None) -> Finished:  # noqa: ANN401
@@ -93,7 +89,7 @@ def _run(engine: Any, image: str, command: list[str], folder: Path | None) -> Fi
     finally:
         container.remove(force=True, v=True)
     if code in {126, 127}:
-        raise NoProgram(f"docker://{image}: there is no {command[0]} in it")
+        raise NoProgramError(f"docker://{image}: there is no {command[0]} in it")
     return Finished(128 - code if code > 128 else code, output)
 
 

@@ -8,7 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.problems import LbgenError
-from lbgen.runtimes.spec import Finished, NoProgram
+from lbgen.runtimes.spec import Finished, NoProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ class LocalProgram(NamedTuple):
     in_container: bool = False
 
     def run(self, arguments: Sequence[str], folder: Path | None = None) -> Finished:
-        """Run it with C messages, without input; raises `NoProgram` when it cannot start."""
+        """Run it with C messages, without input; raises `NoProgramError` when it cannot start."""
         del folder  # a process sees it anyway
         try:
             done = subprocess.run(  # noqa: S603 - a program that the user named or installed, without a shell
@@ -41,7 +41,7 @@ class LocalProgram(NamedTuple):
                 check=False,
             )
         except OSError as error:
-            raise NoProgram(f"{self.place}: cannot be run: {error.strerror}") from None
+            raise NoProgramError(f"{self.place}: cannot be run: {error.strerror}") from None
         except subprocess.TimeoutExpired:
             raise LbgenError(f"{self.place}: did not end within {TIMEOUT_S} s") from None
         return Finished(done.returncode, done.stdout.decode(errors="replace"))
@@ -55,8 +55,8 @@ def find_local(name: str) -> LocalProgram | None:
 
 
 def program_at(path: str) -> LocalProgram:
-    """Return the program at a path, or of a name on PATH; raises `NoProgram` for what cannot be run."""
+    """Return the program at a path, or of a name on PATH; raises `NoProgramError` for what cannot be run."""
     found = shutil.which(path) or (find_local(path).place if find_local(path) else None)
     if not found:
-        raise NoProgram(f"{path}: is not a program that can be run")
+        raise NoProgramError(f"{path}: is not a program that can be run")
     return LocalProgram(found)

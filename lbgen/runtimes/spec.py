@@ -19,7 +19,7 @@ class Finished(NamedTuple):
     """Standard output and standard error, as they came."""
 
 
-class NoProgram(LbgenError):
+class NoProgramError(LbgenError):
     """There is no such program, or no such place to run it in; the text says why."""
 
 
@@ -35,4 +35,4 @@ class Program(Protocol):
         """True: it sees nothing of this machine but the folder it is given, and runs as root."""
 
     def run(self, arguments: Sequence[str], folder: Path | None = None) -> Finished:
-        """Run it to its end; it finds `folder` under its own name. Raises `NoProgram` when it cannot start."""
+        """Run it to its end; it finds `folder` under its own name. Raises `NoProgramError`."""

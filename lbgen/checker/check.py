@@ -1,0 +1,211 @@
+"""One check of one target: stand-ins, a temporary folder, the program, and what it said in our words."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbgen.checker.haproxy import HaproxyChecker
+from lbgen.checker.nginx import NginxChecker
+from lbgen.checker.programs import find
+from lbgen.checker.spec import Message, Verdict
+from lbgen.checker.surroundings import Surroundings
+from lbgen.problems import Location, Problem, Severity
+from lbgen.render import render
+from lbgen.runtimes.spec import NoProgramError
+from lbgen.secret_values import StandInSecrets
+from lbgen.targets.registry import TARGETS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from lbgen.checker.programs import Choice, Found
+    from lbgen.checker.spec import Checker
+    from lbgen.model import Fleet, Secret
+    from lbgen.runtimes.spec import Finished
+
+CHECKERS: Mapping[str, Checker] = {"nginx": NginxChecker(), "haproxy": HaproxyChecker()}
+"""By target."""
+
+NAMES_SHOWN = 3
+
+
+class _WatchedSecrets(StandInSecrets):
+    """Remembers the values that it gave, so that no message shows one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._given: dict[str, str] = {}
+
+    def resolve(self, secret: Secret) -> str:
+        """Return the value or a stand-in."""
+        value = super().resolve(secret)
+        self._given[value] = str(secret)
+        return value
+
+    def masked(self, message: Message, *, in_secret_file: bool) -> Message:
+        """Return the message without secrets; one about a file of secrets loses every word it quotes."""
+        text = re.sub(r"""(["'])[^"']*\1""", '"..."', message.text) if in_secret_file else message.text
+        for value, name in self._given.items():
+            text = text.replace(value, f"<{name}>")
+        return message._replace(text=text)
+
+
+class _Asked(NamedTuple):
+    """What one check is asked for."""
+
+    fleet: Fleet
+    target: str
+    resolve: bool
+    templates: Path | None
+
+
+class _Answer(NamedTuple):
+    """How the program ended, its messages with places in the rendered files, and what was stood in for."""
+
+    finished: Finished
+    messages: tuple[Message, ...]
+    notes: tuple[str, ...]
+
+
+def check_target(
+    fleet: Fleet,
+    target: str,
+    choice: Choice,
+    say: Callable[[str], None] = lambda _: None,
+) -> Verdict:
+    """Let the target's program check what is rendered for it; nothing outside a temporary folder is touched.
+
+    `say` hears what only somebody looking for a fault wants to
+    know. Raises `LbgenError` when the program that the user named is not to be had or cannot be run.
+    """
+    if choice.mode == "none" and target not in choice.named:
+        return Verdict(target, f"not checked by {target}: --binary none", checked=False)
+    wanted = fleet.target(target).version
+    try:
+        found = find(target, wanted, CHECKERS[target], choice, say)
+    except NoProgramError as error:
+        return Verdict(target, f"not checked by {target}: {error}", checked=False)
+    say(f"{target}: checked by {found.program.place}")
+    asked = _Asked(fleet, target, choice.resolve, choice.templates)
+    answer = _ask(asked, found)
+    lacking = _missing_module(answer)
+    if lacking:
+        return _without_modules(asked, found, lacking)
+    return _verdict(asked, found, answer)
+
+
+def _without_modules(asked: _Asked, found: Found, lacking: str) -> Verdict:
+    """Check again without NGINX modules, when the fleet can be rendered without."""
+    settings = tuple(one._replace(modules=()) for one in asked.fleet.targets)
+    fleet = asked.fleet._replace(targets=settings)
+    if any(problem.is_error for problem in TARGETS[asked.target].limits(fleet)):
+        line = f"not checked by {asked.target}: {lacking} is not to be had here"
+        return Verdict(asked.target, line, checked=False)
+    asked = asked._replace(fleet=fleet)
+    answer = _ask(asked, found)
+    return _verdict(asked, found, answer._replace(notes=(*answer.notes, f"left out modules: {lacking}")))
+
+
+def _ask(asked: _Asked, found: Found) -> _Answer:
+    checker = CHECKERS[asked.target]
+    with tempfile.TemporaryDirectory(prefix="lbgen-check-") as name:
+        folder = Path(name).resolve()
+        directory = asked.fleet.target(asked.target).directory
+        around = Surroundings(
+            folder, directory, in_container=found.program.in_container, resolve=asked.resolve
+        )
+        fleet = checker.stand_in(asked.fleet, around, found.program)
+        secrets = _WatchedSecrets()
+        files = render(fleet, asked.target, templates=asked.templates, secrets=secrets)
+        hidden = {file.path for file in files if file.secret}
+        for file in files:
+            _write(folder / file.path, file.text)
+        for secret in secrets.missing:
+            around.note("secrets", str(secret))
+        finished = found.program.run(checker.arguments(folder / files[0].path, found.version), folder)
+        placed = (_placed(message, folder) for message in checker.messages(finished.output))
+        messages = tuple(secrets.masked(message, in_secret_file=message.file in hidden) for message in placed)
+    return _Answer(finished, messages, tuple(_notes(around.replaced)))
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
+
+
+def _placed(message: Message, folder: Path) -> Message:
+    """Return the message with its file named as in the rendered output, and no word of our folder."""
+    prefix = f"{folder}/"
+    return message._replace(file=message.file.removeprefix(prefix), text=message.text.replace(prefix, ""))
+
+
+def _notes(replaced: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for kind, names in replaced.items():
+        more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+        yield f"stand-ins for {kind}: {', '.join(names[:NAMES_SHOWN])}{more}"
+
+
+def _missing_module(answer: _Answer) -> str:
+    """Return the file of an NGINX module that is not there; empty when that is not what is wrong."""
+    for message in answer.messages:
+        if message.is_error and message.text.startswith("dlopen()"):
+            return message.text.split('"')[1].rpartition("/")[2]
+    return ""
+
+
+def _verdict(asked: _Asked, found: Found, answer: _Answer) -> Verdict:
+    wanted = asked.fleet.target(asked.target).version
+    other = found.version[:2] != wanted[:2]
+    messages = list(answer.messages)
+    if answer.finished.code != 0 and not any(message.is_error for message in messages):
+        messages.append(Message(is_error=True, text=_ending(answer.finished)))
+    notes = answer.notes
+    if other:  # what another version warns of need not hold for the one that the fleet is for
+        notes += tuple(f"warns: {message.text}" for message in messages if not message.is_error)
+        messages = [message for message in messages if message.is_error]
+    files = _texts(asked) if messages else {}
+    problems = tuple(_problem(asked.target, message, files) for message in messages)
+    return Verdict(
+        asked.target,
+        f"{asked.target} {found.version}: {_outcome(problems)}"
+        + (f", but the fleet is for {wanted}" if other else ""),
+        checked=True,
+        problems=problems,
+        notes=notes,
+        files=tuple(files.items()),
+    )
+
+
+def _outcome(problems: Sequence[Problem]) -> str:
+    if any(problem.is_error for problem in problems):
+        return "refused"
+    return f"ok, with {len(problems)} warning{'s' if len(problems) > 1 else ''}" if problems else "ok"
+
+
+def _ending(finished: Finished) -> str:
+    if finished.code < 0:
+        return f"the program crashed (signal {-finished.code})"
+    return finished.output.strip() or f"the program ended with {finished.code} and said nothing"
+
+
+def _texts(asked: _Asked) -> dict[str, str]:
+    """Return the files as they are for the user: the stand-ins changed no line's number."""
+    files = render(asked.fleet, asked.target, templates=asked.templates, secrets=StandInSecrets())
+    return {f"{asked.target}/{file.path}": file.text for file in files if not file.secret}
+
+
+def _problem(target: str, message: Message, files: Mapping[str, str]) -> Problem:
+    name = f"{target}/{message.file}"
+    location = None
+    if name in files and message.line:
+        lines = files[name].splitlines()
+        line = min(message.line, len(lines))
+        text = lines[line - 1]
+        location = Location(name, line, len(text) - len(text.lstrip()) + 1)
+    elif message.file:
+        message = message._replace(text=f"{message.text} ({message.file}:{message.line})")
+    severity = Severity.ERROR if message.is_error else Severity.WARNING
+    return Problem(f"{target}-says", message.text, severity=severity, location=location)

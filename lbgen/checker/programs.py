@@ -1,0 +1,97 @@
+"""Which program checks which target: what the user said, else what is to be found here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbgen.problems import LbgenError
+from lbgen.runtimes.container import find_in_image
+from lbgen.runtimes.process import find_local, program_at
+from lbgen.runtimes.spec import NoProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from lbgen.checker.spec import Checker
+    from lbgen.runtimes.spec import Program
+    from lbgen.vocabulary import Version
+
+MODES = ("auto", "none", "required")
+
+
+class Choice(NamedTuple):
+    """How to check: what ``--binary``, ``--resolve`` and ``--templates`` say."""
+
+    mode: str = "auto"
+    """``auto``: what is there; ``none``: do not check; ``required``: it is a failure not to check."""
+    named: Mapping[str, str] = {}
+    """By target: a path, or ``docker://IMAGE``."""
+    resolve: bool = False
+    """True: real host names are looked up."""
+    templates: Path | None = None
+    """A folder of the user's templates."""
+
+
+class Found(NamedTuple):
+    """A program and its version."""
+
+    program: Program
+    version: Version
+
+
+def parse_choice(texts: Sequence[str], targets: Sequence[str]) -> Choice:
+    """Return the choice for ``auto``, ``none``, ``required``, ``nginx=PATH`` and ``nginx=docker://IMAGE``.
+
+    Raises `ValueError` with a sentence for the user.
+    """
+    mode, named = "auto", {}
+    for text in texts:
+        target, equals, place = text.partition("=")
+        if not equals and text in MODES:
+            mode = text
+        elif equals and target in targets and place.removeprefix("docker://"):
+            named[target] = place
+        else:
+            raise ValueError(
+                f"'{text}' is none of {', '.join(MODES)}, {targets[0]}=PATH, {targets[0]}=docker://IMAGE"
+            )
+    return Choice(mode, named)
+
+
+def find(target: str, wanted: Version, checker: Checker, choice: Choice, say: Callable[[str], None]) -> Found:
+    """Return the program that is to check a target's files, rendered for the version `wanted`.
+
+    Raises `NoProgramError` with the reason when there is none, and `LbgenError` for a named one.
+    """
+    if target in choice.named:
+        return _named(choice.named[target], checker)
+    local = find_local(checker.program)
+    found = _asked(local, checker) if local else None
+    if found and found.version[:2] >= wanted[:2]:
+        return found
+    image = f"{checker.program}:{wanted.major}.{wanted.minor}"
+    reason = f"the one here is {found.version}, older than the fleet's {wanted}" if found else "not found"
+    try:
+        return _asked(find_in_image(image, checker.program), checker)
+    except NoProgramError as error:
+        say(f"{checker.program}: {reason}; {error}")
+        raise NoProgramError(reason) from None
+
+
+def _named(place: str, checker: Checker) -> Found:
+    try:
+        if place.startswith("docker://"):
+            program: Program = find_in_image(place.removeprefix("docker://"), checker.program)
+        else:
+            program = program_at(place)
+        return _asked(program, checker)
+    except NoProgramError as error:
+        raise LbgenError(f"--binary: {error}") from None
+
+
+def _asked(program: Program, checker: Checker) -> Found:
+    version = checker.version(program)
+    if version is None:
+        raise NoProgramError(f"{program.place}: is not {checker.program}: it says no version")
+    return Found(program, version)

@@ -1,0 +1,119 @@
+"""``lbgen check``."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from lbgen.checker import check_target, parse_choice
+from lbgen.cli.console import summary
+from lbgen.cli.inputs import for_balancer, load_fleet, templates_folder
+from lbgen.cli.options import Command, fleet_options, option
+from lbgen.cli.problem_formats import FORMATS
+from lbgen.fleet.source import Source
+from lbgen.targets.registry import TARGETS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lbgen.checker import Choice, Verdict
+    from lbgen.cli.console import Console
+    from lbgen.cli.options import FleetRequest
+    from lbgen.model import Fleet
+    from lbgen.problems import Problem
+
+
+class Wanted(NamedTuple):
+    """What the options of one call ask for."""
+
+    format: str | None
+    strict: bool
+    binary: tuple[str, ...]
+    resolve: bool
+    templates: str | None
+
+
+@click.command(cls=Command)
+@fleet_options
+@option(
+    "--format",
+    type=click.Choice(["text", "json", "github", "sarif"]),
+    help="How problems are written; by default text, and github inside a GitHub action.",
+)
+@option("--strict", is_flag=True, help="Exit 1 for warnings, too.")
+@option(
+    "--binary",
+    multiple=True,
+    metavar="auto|none|required|TARGET=PATH",
+    help="The real checkers: where they are to be had (auto), not at all, or exit 2 without them;"
+    " or a program, or an image: nginx=docker://nginx:1.26.",
+)
+@option("--resolve", is_flag=True, help="Let the checkers look up the servers' real host names.")
+@option("--templates", metavar="DIR", type=click.Path(), help="Templates that come before the built-in ones.")
+@click.pass_obj
+def command(
+    console: Console,
+    request: FleetRequest,
+    **options: object,
+) -> int:
+    """Check a fleet, and what is rendered from it, with the real programs.
+
+    The schema, the rules across keys, what each target can do, and nginx -t and haproxy -c on the rendered
+    files. What a fleet has and this machine has not (host names, certificates, secrets, users, addresses)
+    is stood in for, for the checkers' eyes only.
+    """
+    wanted = Wanted(**options)  # type: ignore[arg-type] - click made them from the options above
+    choice = _choice(wanted)
+    loaded = load_fleet(console, request)
+    problems = list(loaded.problems)
+    verdicts: list[Verdict] = []
+    if loaded.fleet is not None and not any(problem.is_error for problem in problems):
+        verdicts = _verdicts(console, for_balancer(loaded.fleet, request.balancer), choice)
+        problems += [problem for verdict in verdicts for problem in verdict.problems]
+    _report(console, problems, verdicts, wanted)
+    return _exit_code(problems, verdicts, choice, strict=wanted.strict)
+
+
+def _choice(wanted: Wanted) -> Choice:
+    try:
+        choice = parse_choice(wanted.binary, list(TARGETS))
+    except ValueError as error:
+        raise click.UsageError(f"--binary: {error}") from None
+    return choice._replace(resolve=wanted.resolve, templates=templates_folder(wanted.templates))
+
+
+def _verdicts(console: Console, fleet: Fleet, choice: Choice) -> list[Verdict]:
+    verdicts = []
+    for settings in fleet.targets:
+        verdict = check_target(fleet, settings.name, choice, say=console.detail)
+        console.sources = [*console.sources, *(Source(name, text) for name, text in verdict.files)]
+        verdicts.append(verdict)
+    return verdicts
+
+
+def _report(
+    console: Console, problems: Sequence[Problem], verdicts: Sequence[Verdict], wanted: Wanted
+) -> None:
+    kind = wanted.format or ("github" if os.environ.get("GITHUB_ACTIONS") == "true" else "text")
+    if kind == "text":
+        console.problems(problems)
+    else:
+        console.result(FORMATS[kind](problems, console.sources))
+    for verdict in verdicts:
+        for note in verdict.notes:
+            console.note(f"{verdict.target}: {note}")
+        (console.result if kind == "text" else console.note)(verdict.line)
+    if kind == "text" and (problems or not verdicts):
+        console.note(summary(problems))
+
+
+def _exit_code(
+    problems: Sequence[Problem], verdicts: Sequence[Verdict], choice: Choice, *, strict: bool
+) -> int:
+    if any(problem.is_error for problem in problems) or (strict and problems):
+        return 1
+    if choice.mode == "required" and not all(verdict.checked for verdict in verdicts):
+        return 2
+    return 0

@@ -1,0 +1,116 @@
+"""``lbgen init``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from lbgen.cli.options import Command, nearest, option
+from lbgen.engines import ENGINES
+from lbgen.problems import LbgenError
+from lbgen.units import expand_ranges, parse_address
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lbgen.cli.console import Console
+
+_FLEET = """\
+# yaml-language-server: $schema=lbgen.schema.json
+# Editors complete and check this file with that schema: lbgen schema > lbgen.schema.json
+# What is wrong with it: lbgen check FILE. What it means in full: lbgen show FILE.
+version: 1
+
+pools:
+  chat:
+    # What runs on the servers; it decides the health check and how long idle connections are kept.
+    # There are {engines}.
+    engine: {engine}
+
+    # Ranges expand: gpu-[0-3]:8000, "gpu-0:[8000-8007]". A server may say more:
+    #   - {{address: "10.0.0.7:8000", weight: 4, max_in_flight: 128, backup: true}}
+    servers:
+{servers}
+
+    # How requests are spread. least_conn fits LLM traffic, where one request costs a hundred times
+    # another; round_robin, random_two, session and prefix are there as well.
+    strategy: least_conn
+
+    # Requests in flight that one server takes at most; further ones wait (HAProxy) or are turned away.
+    # max_in_flight: 32
+    # queue: {{size: 512, timeout: 60s}}
+
+    # The longest wait for the first token, and between two tokens.
+    # timeouts: {{first_byte: 10m, idle: 10m}}
+
+listeners:
+  public:
+    # "8080" is every address of this host, IPv4 and IPv6.
+    bind: "8080"
+    # Everybody who reaches the port may call. To ask for keys, write auth: {{clients: all}} and name them:
+    #   clients: {{team-a: {{key: "env:TEAM_A_KEY"}}}}
+    auth: none
+
+# The versions that run here: lbgen uses what they can do, and says what they cannot.
+targets:
+  nginx: {{version: "1.22"}}
+  haproxy: {{version: "2.6"}}
+"""
+
+
+@click.command(cls=Command)
+@option("--engine", metavar="ENGINE", default="vllm", show_default=True, help="What runs on the servers.")
+@option(
+    "--servers",
+    multiple=True,
+    metavar="ADDRESSES",
+    help="Host and port of the servers, with ranges, separated by commas; may be repeated.",
+)
+@option("-o", "--output", metavar="FILE", type=click.Path(), help="A new file; an old one is never replaced.")
+@click.pass_obj
+def command(console: Console, engine: str, servers: tuple[str, ...], output: str | None) -> int:
+    """Write a commented first fleet file, to standard output or a new file."""
+    if engine not in ENGINES:
+        raise click.UsageError(f"--engine: '{engine}' is not an engine: {nearest(engine.lower(), ENGINES)}")
+    text = first_fleet(engine, _addresses(servers) or [f"gpu-[0-3]:{ENGINES[engine].port}"])
+    if output is None:
+        console.result(text)
+        return 0
+    _write_new(output, text)
+    console.note(f"written: {output}; next: lbgen check {output}")
+    return 0
+
+
+def first_fleet(engine: str, servers: Sequence[str]) -> str:
+    """Return a fleet file that explains itself."""
+    lines = "\n".join(f"      - {_scalar(server)}" for server in servers)
+    return _FLEET.format(engine=engine, engines=", ".join(ENGINES), servers=lines)
+
+
+def _addresses(texts: Sequence[str]) -> list[str]:
+    entries = [entry for text in texts for entry in text.replace(",", " ").split()]
+    for entry in entries:
+        try:
+            for address in expand_ranges(entry):
+                parse_address(address)
+        except ValueError as error:
+            raise click.UsageError(f"--servers: {error}") from None
+    return entries
+
+
+def _scalar(text: str) -> str:
+    """Return the text as YAML: plain where it may be, else quoted."""
+    return json.dumps(text, ensure_ascii=False) if text.startswith("[") else text
+
+
+def _write_new(path: str, text: str) -> None:
+    try:
+        with open(path, "x", encoding="utf-8") as stream:  # noqa: PTH123 - "x" is the point
+            stream.write(text)
+    except FileExistsError:
+        raise LbgenError(f"{path}: is there already, and is left alone") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise LbgenError(f"{path}: cannot be written: {reason}") from None

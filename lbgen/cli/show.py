@@ -1,0 +1,41 @@
+"""``lbgen show``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from lbgen.cli.inputs import load_fleet, usable_fleet
+from lbgen.cli.options import Command, fleet_options, option
+from lbgen.fleet.show import as_json, as_yaml
+
+if TYPE_CHECKING:
+    from lbgen.cli.console import Console
+    from lbgen.cli.options import FleetRequest
+
+
+@click.command(cls=Command)
+@fleet_options
+@option(
+    "--format",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="How it is written.",
+)
+@click.pass_obj
+def command(
+    console: Console,
+    request: FleetRequest,
+    **options: str,
+) -> int:
+    """Show a fleet as understood, with every default filled in.
+
+    The result is a fleet file again; comments say where each value came from. Secrets stay references.
+    """
+    loaded = load_fleet(console, request)
+    understood = usable_fleet(console, loaded, request)
+    write = as_json if options["format"] == "json" else as_yaml
+    console.result(write(understood, loaded.document))
+    return 0
