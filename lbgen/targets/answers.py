@@ -53,6 +53,8 @@ ANSWERS: dict[str, Answer] = {
     "unavailable": Answer(
         503, _SERVER, "service_unavailable", "No inference server can take the request now: try again.", 1
     ),
-    "gateway_timeout": Answer(504, _SERVER, "gateway_timeout", "The inference server did not answer in time."),
+    "gateway_timeout": Answer(
+        504, _SERVER, "gateway_timeout", "The inference server was too slow to answer."
+    ),
 }
 """By the name that targets use for the occasion."""

@@ -26,20 +26,20 @@ class Verdicts:
         self._problems: list[Problem] = []
 
     def degraded(self, key: str, path: Path, reason: str, instead: str = "") -> None:
-        """Less protection, but the same requests on the same servers: a warning."""
-        self._add("target-degraded", key, path, reason, instead, Severity.WARNING)
+        """Note a warning: less protection, but the same requests on the same servers."""
+        self._add(Problem("target-degraded", f"'{key}' {reason}", path, Severity.WARNING, instead), key)
 
     def refused(self, key: str, path: Path, reason: str, instead: str = "") -> None:
-        """It would change who is served, by whom, or in which order: an error."""
-        self._add("target-refused", key, path, reason, instead, Severity.ERROR)
+        """Note an error: it would change who is served, by whom, or in which order."""
+        self._add(Problem("target-refused", f"'{key}' {reason}", path, Severity.ERROR, instead), key)
 
-    def _add(self, code: str, key: str, path: Path, reason: str, instead: str, severity: Severity) -> None:
+    def _add(self, problem: Problem, key: str) -> None:
         if key in self._settings.without:
             self._accepted.add(key)
             return
-        hint = f"{instead}; or accept it with targets.{self._settings.name}.without: [{key}]"
-        problem = Problem(code, f"{self.title}: '{key}' {reason}", path, severity, hint.removeprefix("; or "))
-        self._problems.append(problem)
+        accept = f"accept it with targets.{self._settings.name}.without: [{key}]"
+        hint = f"{problem.hint}; or {accept}" if problem.hint else accept
+        self._problems.append(problem._replace(message=f"{self.title}: {problem.message}", hint=hint))
 
     def problems(self) -> Iterator[Problem]:
         """Yield every verdict, and a warning for each acceptance that accepts nothing."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.model import Secret
 from lbgen.targets.nginx.quoting import Literals
-from lbgen.targets.nginx.upstreams import upstream_names
+from lbgen.targets.nginx.upstreams import probe_names, upstream_names
 from lbgen.targets.nginx.views import Map, Pair
 from lbgen.targets.nginx.words import slugs
 from lbgen.targets.spec import Syntax
@@ -25,6 +25,7 @@ class Assembly:
         self.fleet = fleet
         self.settings = settings
         self.upstreams = upstream_names(fleet.pools)
+        self.probe_upstreams = probe_names(fleet)
         self.listeners = slugs(listener.name for listener in fleet.listeners)
         self.literals = Literals("lb_text")
         self.secret_literals = Literals("lb_secret")

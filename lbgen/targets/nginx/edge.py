@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
 from lbgen.targets.nginx.errors import PREFIX, answer_location, error_locations, error_pages
-from lbgen.targets.nginx.proxying import proxy, standard_hide
+from lbgen.targets.nginx.proxying import Manner, proxy, standard_hide
 from lbgen.targets.nginx.quoting import quote
 from lbgen.targets.nginx.status import status_locations
 from lbgen.targets.nginx.upstreams import has_servers
@@ -89,14 +89,13 @@ def _route(made: Assembly, listener: Listener, route: Route, headers: tuple[Pair
     if not has_servers(pool):
         yield answer_location("/", ANSWERS["unavailable"], headers)._replace(pool=quote(pool.name))
         return
+    manner = Manner(changes=(route.headers,), timeouts=route.timeouts, hide=standard_hide(listener))
     yield Location(
         Syntax("/"),
         pool=quote(pool.name),
         headers=headers,
         extra=tuple(map(Syntax, made.settings.raw.get("location", ()))),
-        proxy=proxy(
-            made, pool, headers=(route.headers,), timeouts=route.timeouts, hide=standard_hide(listener)
-        ),
+        proxy=proxy(made, pool, manner),
     )
 
 

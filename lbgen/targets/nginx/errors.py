@@ -35,8 +35,11 @@ _LATE = {
     "500": "internal",
     "503": "unavailable",
 }
-UNANSWERED = Syntax("error_page 502 504 = @$lb_unanswered")
-"""Which of the two depends on whether any server was reached; `=`: the status is the answer's own."""
+UNANSWERED = (Syntax("error_page 502 = @$lb_on_502"), Syntax("error_page 504 = @$lb_on_504"))
+"""The answer depends on whether any server was reached; `=`: the status is the answer's own.
+
+Two lines, since `$status` is already 0 when the name is put together (seen on 1.22.1).
+"""
 
 
 def error_pages() -> tuple[Syntax, ...]:
@@ -46,7 +49,7 @@ def error_pages() -> tuple[Syntax, ...]:
     """
     early = [f"error_page {numbers} = {PREFIX}{name}" for numbers, name in _EARLY.items()]
     late = [f"error_page {number} = @lb-{_slug(name)}" for number, name in _LATE.items()]
-    return (*map(Syntax, early), *map(Syntax, late), UNANSWERED)
+    return (*map(Syntax, early), *map(Syntax, late), *UNANSWERED)
 
 
 def error_locations(headers: tuple[Pair, ...]) -> tuple[Location, ...]:

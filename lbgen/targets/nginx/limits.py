@@ -8,6 +8,7 @@ from lbgen.targets.nginx.features import FEATURES, has
 from lbgen.targets.nginx.proxying import read_timeout
 from lbgen.targets.nginx.strategies import refusal
 from lbgen.targets.verdicts import Verdicts
+from lbgen.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +38,7 @@ def _strategy(fleet: Fleet, verdicts: Verdicts) -> None:
 
 
 def _protection(fleet: Fleet, verdicts: Verdicts) -> None:
-    """What open-source NGINX lacks of the protection of servers."""
+    """Name what open-source NGINX lacks to protect servers."""
     for pool in fleet.pools:
         if pool.health and _written(fleet, pool, "health"):
             reason = "is not checked: open-source NGINX has no active checks, only passive_health"
@@ -91,7 +92,8 @@ def _timers(fleet: Fleet, verdicts: Verdicts) -> None:
         if written and waits.first_byte != waits.idle:
             shorter = min(written, key=lambda key: getattr(waits, key))
             if getattr(waits, shorter) < read_timeout(waits):
-                reason = f"becomes {read_timeout(waits) // 1000}s: one timer serves first_byte and idle, the larger"
+                larger = format_duration(read_timeout(waits))
+                reason = f"becomes {larger}: one timer serves first_byte and idle, the larger of the two"
                 path = (*pool.path, "timeouts", shorter)
                 verdicts.degraded(f"timeouts.{shorter}", path, reason, "write the same time for both")
 

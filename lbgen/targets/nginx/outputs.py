@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.targets.nginx.assembly import Assembly
 from lbgen.targets.nginx.edge import sites
 from lbgen.targets.nginx.quoting import quote
-from lbgen.targets.nginx.upstreams import upstreams
+from lbgen.targets.nginx.upstreams import probe_upstreams, upstreams
 from lbgen.targets.nginx.variables import add_common_maps, hash_settings
 from lbgen.targets.nginx.views import NOTHING, Log, Main
 from lbgen.targets.nginx.words import duration
@@ -32,14 +32,14 @@ class Literal(NamedTuple):
 def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     """Return the files to render, the main file first."""
     settings = fleet.target("nginx")
-    blocks = upstreams(fleet.pools, settings)
+    blocks = upstreams(fleet, settings)
     if part.name == "upstreams":
-        context = {"part": part.name, "upstreams": blocks}
-        return (Output("upstreams.conf", "nginx/upstreams.conf.j2", context),)
+        alone: dict[str, object] = {"part": part.name, "upstreams": blocks}
+        return (Output("upstreams.conf", "nginx/upstreams.conf.j2", alone),)
     made = Assembly(fleet, settings, secrets)
     add_common_maps(made, whole=part.whole)
     servers = sites(made, _access_log(fleet.logs))
-    context = {
+    context: dict[str, object] = {
         "part": part.name,
         "main": _main(fleet.logs, settings),
         "settings": (*(map(Syntax, hash_settings(made)) if part.whole else ()), *made.directives),
@@ -48,7 +48,7 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         "maps": tuple(made.maps),
         "splits": tuple(made.splits),
         "log": Log(_access_log(fleet.logs), fleet.logs.format == "combined"),
-        "upstreams": blocks,
+        "upstreams": (*blocks, *probe_upstreams(fleet, settings)),
         "sites": servers,
         "raw": tuple(map(Syntax, settings.raw.get("http", ()))),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.quoting import quote
@@ -11,7 +11,7 @@ from lbgen.targets.nginx.words import duration
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from lbgen.model import Headers, Listener, Pool, Retry, Timeouts
     from lbgen.targets.nginx.assembly import Assembly
@@ -19,34 +19,42 @@ if TYPE_CHECKING:
 SYSTEM_CA = "/etc/ssl/certs/ca-certificates.crt"
 """Where Debian, Ubuntu and Alpine keep the certificates of public authorities."""
 
+_CORS_NAMES = (
+    "Allow-Origin", "Allow-Credentials", "Allow-Methods", "Allow-Headers", "Expose-Headers", "Max-Age",
+)  # fmt: skip
 _RETRY_WORDS = {"429": "http_429", "502": "http_502", "503": "http_503", "504": "http_504"}
 
 
-def proxy(
-    made: Assembly,
-    pool: Pool,
-    *,
-    extra: Iterable[tuple[str, str]] = (),
-    headers: tuple[Headers, ...] = (),
-    timeouts: Timeouts | None = None,
-    uri: Syntax = NOTHING,
-    hide: Iterable[str] = (),
-    tunnel: bool = False,
-) -> Proxy:
-    """Return the request's way to one pool.
+class Manner(NamedTuple):
+    """What is particular about the way of one location's requests."""
 
-    `extra` are headers of the listener, as names and syntax; `headers` the pool's and the route's, later ones
-    win. `uri` empty: the client's own, byte for byte. `tunnel`: an upgraded connection.
-    """
-    waits = _merged(pool.timeouts, timeouts)
-    grpc = pool.protocol == "grpc"
+    headers: tuple[tuple[str, str], ...] = ()
+    """Of the listener: names and syntax."""
+    changes: tuple[Headers, ...] = ()
+    """Of the route, after the pool's; later ones win."""
+    timeouts: Timeouts | None = None
+    path: str = ""
+    """A fixed path in place of the client's."""
+    uri: Syntax = NOTHING
+    """A variable in place of the client's path and query. Both empty: as the client sent them."""
+    upstream: Syntax = NOTHING
+    hide: tuple[str, ...] = ()
+    """Headers of the response that clients do not get."""
+    tunnel: bool = False
+    """An upgraded connection."""
+
+
+def proxy(made: Assembly, pool: Pool, manner: Manner) -> Proxy:
+    """Return the request's way to one pool."""
+    waits = _merged(pool.timeouts, manner.timeouts)
+    tunnel = manner.tunnel
     tries = _tries(pool.retry)
     return Proxy(
-        words="grpc" if grpc else "proxy",
-        address=_address(made, pool, uri),
+        words="grpc" if pool.protocol == "grpc" else "proxy",
+        address=_address(made, pool, manner),
         http_version=Syntax("2" if pool.protocol == "h2c" else "1.1"),
-        headers=_headers(made, pool, extra, headers, tunnel=tunnel),
-        hide=tuple(map(Syntax, hide)),
+        headers=_headers(made, pool, manner),
+        hide=tuple(map(Syntax, manner.hide)),
         connect=duration(waits.connect or 60_000),
         send=duration((waits.tunnel if tunnel else waits.send) or 60_000),
         read=duration((waits.tunnel if tunnel else read_timeout(waits)) or 60_000),
@@ -69,32 +77,28 @@ def _merged(base: Timeouts, over: Timeouts | None) -> Timeouts:
     return base._replace(**set_ones)
 
 
-def _address(made: Assembly, pool: Pool, uri: Syntax) -> Syntax:
+def _address(made: Assembly, pool: Pool, manner: Manner) -> Syntax:
     scheme = {"grpc": "grpc", "h2c": "http", "http": "http"}[pool.protocol]
     if pool.tls:
         scheme += "s"
-    return Syntax(f"{scheme}://{made.upstreams[pool.name]}{uri}")
+    upstream = manner.upstream or made.upstreams[pool.name]
+    if manner.uri:
+        return Syntax(f"{scheme}://{upstream}{manner.uri}")
+    return quote(f"{scheme}://{upstream}{manner.path}")
 
 
-def _headers(
-    made: Assembly,
-    pool: Pool,
-    extra: Iterable[tuple[str, str]],
-    headers: tuple[Headers, ...],
-    *,
-    tunnel: bool,
-) -> tuple[Pair, ...]:
-    """All request headers of a location: NGINX does not merge them over its levels, so each has the whole set."""
+def _headers(made: Assembly, pool: Pool, manner: Manner) -> tuple[Pair, ...]:
+    """Return all request headers of a location: NGINX does not merge the headers of its levels."""
     found: dict[str, Pair] = {}
 
     def put(name: str, value: str) -> None:
         found[name.lower()] = Pair(Syntax(name), Syntax(value))
 
-    for name, value in _standard(made, pool, tunnel=tunnel).items():
+    for name, value in _standard(made, pool, tunnel=manner.tunnel).items():
         put(name, value)
-    for name, value in extra:
+    for name, value in manner.headers:
         put(name, value)
-    for group in (pool.headers, *headers):
+    for group in (pool.headers, *manner.changes):
         for name in group.remove:
             put(name, '""')
         for name, text in group.set.items():
@@ -174,8 +178,7 @@ def standard_hide(listener: Listener) -> tuple[str, ...]:
     """Return the headers of servers that the balancer sends itself, so that there are not two."""
     hidden = ["X-Request-Id"]
     if listener.cors_origins:
-        hidden += [f"Access-Control-{name}" for name in ("Allow-Origin", "Allow-Credentials", "Allow-Methods",
-                                                         "Allow-Headers", "Expose-Headers", "Max-Age")]  # fmt: skip
+        hidden += [f"Access-Control-{name}" for name in _CORS_NAMES]
     return tuple(hidden)
 
 

@@ -46,9 +46,9 @@ def _word(text: str) -> Syntax:
 
 
 def regex_word(regex: str) -> Syntax:
-    """Return a regular expression made by our code as a quoted word.
+    r"""Return a regular expression made by our code as a quoted word.
 
-    Its backslashes are doubled, since NGINX unescapes `\\\\` in quoted strings, and its `$` stay:
+    Its backslashes are doubled, since NGINX unescapes `\\` in quoted strings, and its `$` stay:
     no directive that takes a regular expression looks for variables in it.
     """
     escaped = regex.replace("\\", "\\\\").replace('"', '\\"')

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
 from lbgen.targets.nginx.errors import PREFIX, answer_location
-from lbgen.targets.nginx.proxying import proxy
+from lbgen.targets.nginx.proxying import Manner, proxy
 from lbgen.targets.nginx.quoting import quote
 from lbgen.targets.nginx.upstreams import has_servers
 from lbgen.targets.nginx.views import Answer, Location
@@ -59,15 +59,16 @@ def ready_locations(made: Assembly, path: str, pools: tuple[Pool, ...], when: st
         following = f"@lb-ready-{number + 1}" if number + 1 < len(usable) else ""
         yield _asking(match, made.upstreams[pool.name], following, when)
     yield Location(Syntax("@lb-ready-yes"), answer=_OK, quiet=True)
+    yield answer_location("@lb-ready-no", ANSWERS["unavailable"], ())._replace(quiet=True)
     for pool in usable:
         yield from _probes(made, pool)
 
 
 def _asking(match: str, name: str, following: str, when: str) -> Location:
     if when == "all_pools":
-        on_yes, on_no = following or "@lb-ready-yes", "@lb-unavailable"
+        on_yes, on_no = following or "@lb-ready-yes", "@lb-ready-no"
     else:
-        on_yes, on_no = "@lb-ready-yes", following or "@lb-unavailable"
+        on_yes, on_no = "@lb-ready-yes", following or "@lb-ready-no"
     return Location(
         Syntax(match),
         quiet=True,
@@ -88,9 +89,10 @@ def _probes(made: Assembly, pool: Pool) -> Iterator[Location]:
         host_header="client",
         retry=pool.retry._replace(attempts=9, on=("connect",), within=timeout, replay_posts=False),
     )
-    way = proxy(
-        made, prober, uri=Syntax(path or "/"), extra=[("Host", "localhost"), ("Content-Length", '""')]
-    )
+    # With no cap of its own: a pool whose servers are all busy is ready, though NGINX counts it as gone.
+    upstream = made.probe_upstreams.get(pool.name, name)
+    headers = (("Host", "localhost"), ("Content-Length", '""'))
+    way = proxy(made, prober, Manner(headers=headers, path=path or "/", upstream=upstream))
     location = Location(
         Syntax(f"= {PREFIX}probe/{name}"),
         internal=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.model import State
+from lbgen.model import State, StrategyChoice
 from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.strategies import method
 from lbgen.targets.nginx.words import duration, slugs
@@ -13,11 +13,11 @@ from lbgen.targets.spec import Syntax
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from lbgen.model import Keepalive, Pool, Server, TargetSettings
+    from lbgen.model import Fleet, Keepalive, Pool, Server, TargetSettings
 
 _ZONE_FLOOR = 65_536
 _ZONE_PER_SERVER = 2_048
-"""Seen: 64k hold 63 servers on 1.22.1 to 1.30.6 (about 1 KiB each); twice that, for names with several addresses."""
+"""Seen: 64k hold 63 servers on 1.22.1, about 1 KiB each; twice that, for names with several addresses."""
 
 
 class ServerLine(NamedTuple):
@@ -58,11 +58,43 @@ def upstream_names(pools: Iterable[Pool]) -> Mapping[str, Syntax]:
     return slugs(pool.name for pool in pools)
 
 
-def upstreams(pools: Iterable[Pool], settings: TargetSettings) -> tuple[Upstream, ...]:
+def upstreams(fleet: Fleet, settings: TargetSettings) -> tuple[Upstream, ...]:
     """Return a block for each pool that has servers; NGINX refuses an upstream without any."""
-    pools = tuple(pools)
-    names = upstream_names(pools)
-    return tuple(_upstream(pool, names[pool.name], settings) for pool in pools if has_servers(pool))
+    names = upstream_names(fleet.pools)
+    return tuple(_upstream(pool, names[pool.name], settings) for pool in fleet.pools if has_servers(pool))
+
+
+def probe_names(fleet: Fleet) -> Mapping[str, Syntax]:
+    """Return pool name -> upstream name for the `ready` probe of pools with caps.
+
+    A server at `max_conns` looks the same as a dead one ("no live upstreams"), so these pools are probed
+    through an upstream without caps.
+    """
+    if not any(listener.status.ready for listener in fleet.listeners):
+        return {}
+    own = [pool.name for pool in fleet.pools]
+    made = slugs([*own, *(f"{name} ready" for name in own)])
+    return {
+        pool.name: made[f"{pool.name} ready"] for pool in fleet.pools if has_servers(pool) and _capped(pool)
+    }
+
+
+def probe_upstreams(fleet: Fleet, settings: TargetSettings) -> tuple[Upstream, ...]:
+    """Return the upstream blocks of `probe_names`."""
+    return tuple(
+        _upstream(_uncapped(fleet.pool(pool)), name, settings) for pool, name in probe_names(fleet).items()
+    )
+
+
+def _capped(pool: Pool) -> bool:
+    return pool.max_in_flight is not None or any(server.max_in_flight for server in pool.servers)
+
+
+def _uncapped(pool: Pool) -> Pool:
+    servers = tuple(server._replace(max_in_flight=None) for server in pool.servers)
+    return pool._replace(
+        servers=servers, max_in_flight=None, strategy=StrategyChoice("round_robin"), keepalive=None
+    )
 
 
 def has_servers(pool: Pool) -> bool:

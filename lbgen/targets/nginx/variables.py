@@ -49,16 +49,11 @@ def _add_upstream_maps(made: Assembly) -> None:
         last = regex_word(rf"~(?:^|[ ,])(?<lb_last_{name}>\d+\.\d+)$")
         made.map(f"$upstream_{source}", f"$lb_{name}", [("default", "null"), (last, f"$lb_last_{name}")])
     made.map("$upstream_addr", "$lb_retries", [("default", "0"), *_retries(made)])
-    made.map(
-        '"$status $upstream_connect_time"',
-        "$lb_unanswered",
-        [
-            ("default", "lb-bad-gateway"),
-            # No connection was made: nobody has begun to work on it, and trying again is safe.
-            (regex_word(r"~(?:^|[ ,])-$"), "lb-unavailable"),
-            (regex_word("~^504 "), "lb-gateway-timeout"),
-        ],
-    )
+    # No connection was made: nobody has begun to work on it, and trying again is safe.
+    never_reached = regex_word(r"~(?:^|[ ,])-$")
+    for status, answer in (("502", "lb-bad-gateway"), ("504", "lb-gateway-timeout")):
+        entries = [("default", answer), (never_reached, "lb-unavailable")]
+        made.map("$upstream_connect_time", f"$lb_on_{status}", entries)
 
 
 def _retries(made: Assembly) -> Iterator[tuple[str, str]]:
