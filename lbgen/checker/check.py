@@ -168,10 +168,12 @@ def _verdict(asked: _Asked, found: Found, answer: _Answer) -> Verdict:
         messages = [message for message in messages if message.is_error]
     files = _texts(asked) if messages else {}
     problems = tuple(_problem(asked.target, message, files) for message in messages)
+    line = f"{asked.target} {found.version}: {_outcome(problems)}"
+    if other:
+        line += f", but the fleet is for {wanted}"
     return Verdict(
         asked.target,
-        f"{asked.target} {found.version}: {_outcome(problems)}"
-        + (f", but the fleet is for {wanted}" if other else ""),
+        line,
         checked=True,
         problems=problems,
         notes=notes,
