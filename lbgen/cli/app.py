@@ -20,7 +20,6 @@ COMMANDS: Mapping[str, str] = {
     "show": "Show a fleet as understood, with every default filled in.",
     "schema": "Print the JSON Schema of the fleet file.",
     "agent": "Tell HAProxy how much each server can hold, by its engine's metrics.",
-    "agent": "Read the engines' metrics and answer HAProxy's agent-check with weights.",
     "completion": "Print a shell's completion script.",
 }
 """What each command does. NAME is `command` in ``lbgen/cli/NAME.py``; a new one is one line here."""
