@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from lbgen.render import RenderedFile
 
 START_PATIENCE_S = 30.0
+STOPPED = "/tmp/stopped"  # noqa: S108 - in a container of our own
+PROCESS = "/tmp/process"  # noqa: S108 - likewise
+SUPERVISOR = f"""while :; do
+    while [ -e {STOPPED} ]; do sleep 0.05; done
+    "$@" & echo $! >{PROCESS}; wait $!
+done"""
+"""Runs a mock in its container and keeps the container alive without it: a container that ends takes its
+address along, and then nobody is there to refuse a connection."""
+
 RELOAD_SIGNALS = {"nginx": "HUP", "haproxy": "USR2"}
 """What makes each balancer read its files again: HAProxy's master process takes SIGUSR2."""
 
@@ -74,33 +83,23 @@ class Box:
 
     def logs(self) -> str:
         """Return all that the program wrote."""
-        return b"".join(self.container.logs(stream=True, follow=False)).decode(errors="replace")
-
-    def kill(self) -> None:
-        """End the program at once, as a crash does: connections are refused from now on."""
-        self.container.kill()
-        self.container.wait()
-
-    def start(self, path: str = "/health") -> None:
-        """Start it again at the same address; return when ready."""
-        self.container.start()
-        self.wait_ready(path)
+        return _text(self.container.logs())
 
     def freeze(self) -> None:
-        """Stop the program where it stands (SIGSTOP): connections open, nothing answers."""
-        self.container.kill("STOP")
+        """Stop the program where it stands: connections open, nothing answers."""
+        self.container.pause()
 
     def thaw(self) -> None:
         """Let a frozen program go on."""
-        self.container.kill("CONT")
+        self.container.unpause()
 
     def run(self, *command: str) -> str:
         """Run a command in the container; return its output. Raises `RigError` when it fails."""
         code, output = self.container.exec_run(list(command))
-        text = output.decode(errors="replace")
+        text = _text(output)
         if code:
             raise RigError(f"{' '.join(command)}: exit {code}: {text}")
-        return str(text)
+        return text
 
     def remove(self) -> None:
         """Remove the container, running or not."""
@@ -117,6 +116,22 @@ class MockBox(Box):
     def name(self) -> str:
         """What it calls itself in its answers."""
         return str(self.state()["name"])
+
+    def crash(self) -> None:
+        """Kill the server; its machine stays, so that connections are refused from now on."""
+        self.run("sh", "-c", f"touch {STOPPED}; kill -9 $(cat {PROCESS})")
+
+    def start(self) -> None:
+        """Start it again after a crash; return when ready."""
+        self.run("rm", "-f", STOPPED)
+        self.wait_ready("/health")
+
+    def ensure_running(self) -> None:
+        """Start or thaw it where somebody left it stopped."""
+        self.container.reload()
+        if self.container.status == "paused":
+            self.thaw()
+        self.start()
 
     def state(self) -> Any:  # noqa: ANN401 - JSON
         """Return its counters."""
@@ -185,6 +200,10 @@ class Balancer(Box):
         """Return the resident memory of all processes, proportional share (PSS), in KiB."""
         script = "cat /proc/[0-9]*/smaps_rollup 2>/dev/null | awk '/^Pss:/ {sum += $2} END {print sum + 0}'"
         return int(self.run("sh", "-c", script))
+
+
+def _text(output: bytes | Iterable[bytes]) -> str:
+    return (output if isinstance(output, bytes) else b"".join(output)).decode(errors="replace")
 
 
 def _lower(headers: Iterable[tuple[str, str]]) -> dict[str, str]:

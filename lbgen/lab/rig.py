@@ -21,7 +21,7 @@ from docker.errors import APIError, NotFound
 from docker.types import EndpointConfig, IPAMConfig, IPAMPool
 
 from lbgen.lab.archive import CODE_FOLDER, pack, packed_code
-from lbgen.lab.boxes import Balancer, MockBox
+from lbgen.lab.boxes import SUPERVISOR, Balancer, MockBox
 from lbgen.lab.problems import RigError
 
 if TYPE_CHECKING:
@@ -78,7 +78,18 @@ class Rig:
 
         def start(name: str) -> MockBox:
             words = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
-            command = ["python3", "-m", "lbgen.lab.mock_gpu", f"--port={port}", f"--name={name}", *words]
+            command = [
+                "sh",
+                "-c",
+                SUPERVISOR,
+                "mock",
+                "python3",
+                "-m",
+                "lbgen.lab.mock_gpu",
+                f"--port={port}",
+                f"--name={name}",
+                *words,
+            ]
             box = MockBox(*self._start(name, image, command, {"/": packed_code()}), port)
             box.wait_ready("/health")
             return box

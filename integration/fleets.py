@@ -1,0 +1,59 @@
+"""Fleets for tests: pieces of a fleet file, and the files they render to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+from lbgen.fleet.load import load
+
+from integration.images import GENERATIONS, resolve
+from lbgen.fleet.source import Source
+from lbgen.render import render
+
+if TYPE_CHECKING:
+    from lbgen.render import RenderedFile
+
+SERVERS = ("gpu-0", "gpu-1", "gpu-2", "gpu-3")
+"""The mock GPU servers that every test finds running, on port 8000."""
+
+TARGETS = ("nginx", "haproxy")
+
+
+class Proxy(NamedTuple):
+    """One balancer of one generation."""
+
+    generation: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.generation}-{self.target}"
+
+    @property
+    def version(self) -> str:
+        """As the fleet file wants it: ``1.22``."""
+        return str(getattr(GENERATIONS[self.generation], self.target))
+
+    @property
+    def image(self) -> str:
+        """The image to run it in."""
+        return resolve(self.generation, "nginx" if self.target == "nginx" else "haproxy")
+
+
+PROXIES = tuple(Proxy(generation, target) for generation in GENERATIONS for target in TARGETS)
+
+
+def chat(strategy: str = "least_conn", servers: Any = "gpu-[0-3]:8000", **pool: Any) -> dict[str, Any]:
+    """Return a fleet of one pool, with the given keys of the pool."""
+    return {"pools": {"chat": {"engine": "vllm", "strategy": strategy, "servers": servers, **pool}}}
+
+
+def files(fleet: dict[str, Any], proxy: Proxy) -> tuple[RenderedFile, ...]:
+    """Return what a fleet renders to for one proxy; raises `AssertionError` for a fleet with errors."""
+    source = Source("fleet.yaml", yaml.safe_dump(fleet, sort_keys=False))
+    versions = {proxy.target: proxy.version}
+    loaded = load([source], environ={}, targets=(proxy.target,), versions=versions)
+    assert loaded.fleet is not None, loaded.problems
+    errors = [problem for problem in loaded.problems if problem.is_error]
+    assert not errors, errors
+    return render(loaded.fleet, proxy.target)
