@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jinja2
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from lbgen.fleet.shares import shared_out
 from lbgen.problems import LbgenError
@@ -86,7 +86,7 @@ def _run(environment: jinja2.Environment, name: str, context: dict[str, Any], te
         raise LbgenError(f"{where}: the template has a syntax error: {error.message}") from None
     except jinja2.TemplateNotFound as error:
         raise LbgenError(f"the template {error.name} is not to be found") from None
-    except (jinja2.TemplateError, SecurityError, ArithmeticError, LookupError, TypeError, ValueError,
+    except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError,
             AttributeError) as error:  # fmt: skip
         if templates is None:
             raise

@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "check": "Check a fleet, and what is rendered from it, with the real programs.",
     "show": "Show a fleet as understood, with every default filled in.",
     "schema": "Print the JSON Schema of the fleet file.",
+    "plan": "Say what applying a fleet would change, in words of pools and servers.",
     "agent": "Tell HAProxy how much each server can hold, by its engine's metrics.",
     "completion": "Print a shell's completion script.",
 }

@@ -1,0 +1,125 @@
+"""``lbgen plan``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lbgen.cli.inputs import load_fleet, templates_folder, usable_fleet
+from lbgen.cli.options import Command, fleet_options, option
+from lbgen.deploy.plan import make_plan
+from lbgen.render import render
+from lbgen.secret_values import StandInSecrets
+
+if TYPE_CHECKING:
+    from lbgen.cli.console import Console
+    from lbgen.cli.options import FleetRequest
+    from lbgen.deploy.plan import Plan
+
+
+@click.command(cls=Command)
+@fleet_options
+@option(
+    "--to", metavar="PATH", required=True, type=click.Path(), help="The target's folder, or its main file."
+)
+@option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="For people, for programs, or for a pull request's comment.",
+)
+@option("--diff", is_flag=True, help="Show the text difference, too.")
+@option("--exit-code", is_flag=True, help="Exit 1 when there are changes.")
+@option("--templates", metavar="DIR", type=click.Path(), help="Templates that come before the built-in ones.")
+@click.pass_obj
+def command(  # noqa: PLR0913 - one parameter an option
+    console: Console,
+    request: FleetRequest,
+    to: str,
+    form: str,
+    diff: bool,
+    exit_code: bool,
+    templates: str | None,
+) -> int:
+    """Say what applying a fleet would change, in words of pools and servers.
+
+    The digest that it ends with binds 'lbgen apply --expect DIGEST' to just this change.
+    """
+    fleet = usable_fleet(console, load_fleet(console, request), request)
+    if len(fleet.targets) != 1:
+        raise click.UsageError("a plan is for one target: name it with -t")
+    settings = fleet.targets[0]
+    files = render(fleet, settings.name, templates=templates_folder(templates), secrets=StandInSecrets())
+    plan = make_plan(settings.name, folder_of(to), files, socket=settings.runtime_socket is not None)
+    console.result({"text": _text, "json": _json, "markdown": _markdown}[form](plan, diff=diff))
+    return 1 if exit_code and not plan.is_empty else 0
+
+
+def folder_of(path: str) -> Path:
+    """Return the folder of a target's files for ``--to``: the path itself, or where the main file lies."""
+    place = Path(path)
+    return place.parent if place.suffix in {".conf", ".cfg"} or place.is_file() else place
+
+
+def _text(plan: Plan, *, diff: bool) -> str:
+    lines = [f"{plan.target}: {_summary(plan)}"]
+    lines += [f"  {_place(step.pool)}: {step.words}{_how(plan, reload=step.reload)}" for step in plan.steps]
+    if diff:
+        lines.append(plan.diff().rstrip("\n"))
+    lines.append(f"digest {plan.digest}")
+    return "\n".join(lines)
+
+
+def _place(pool: str) -> str:
+    return f"pool {pool}" if pool else "file"
+
+
+def _how(plan: Plan, *, reload: bool) -> str:
+    return "" if plan.target != "haproxy" else " (reload)" if reload else " (runtime socket)"
+
+
+def _summary(plan: Plan) -> str:
+    if plan.is_empty:
+        return "no changes"
+    number = len(plan.steps)
+    ending = "a reload" if plan.reload or plan.target == "nginx" else "no reload needed"
+    return f"{number} change{'s' if number != 1 else ''}, {ending}"
+
+
+def _json(plan: Plan, *, diff: bool) -> str:
+    value = {
+        "target": plan.target,
+        "changes": [
+            {"pool": step.pool or None, "change": step.words, "reload": step.reload} for step in plan.steps
+        ],
+        "files": [{"path": str(change.path), "kind": change.kind} for change in plan.changes],
+        "losses": [{"pool": loss.pool, "lost": loss.lost, "had": loss.had} for loss in plan.losses],
+        "reload": plan.reload,
+        "empty": plan.is_empty,
+        "digest": plan.digest,
+    }
+    if diff:
+        value["diff"] = plan.diff()
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _markdown(plan: Plan, *, diff: bool) -> str:
+    lines = [f"### lbgen plan: {plan.target}", "", f"{_summary(plan)}", ""]
+    if plan.steps:
+        lines += ["| pool | change | how |", "|---|---|---|"]
+        lines += [
+            f"| {step.pool or '-'} | {step.words.replace('|', '&#124;')} "
+            f"| {'reload' if step.reload else 'runtime socket'} |"
+            for step in plan.steps
+        ]
+        lines.append("")
+    if diff and not plan.is_empty:
+        lines += ["<details><summary>Text difference</summary>", "", "````diff", plan.diff().rstrip("\n")]
+        lines += ["````", "", "</details>", ""]
+    lines.append(f"Digest: `{plan.digest}`")
+    return "\n".join(lines)

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lbgen.deploy.plan import make_plan
+from lbgen.files import write_files
+from lbgen.model import Pool, State, StrategyChoice
+from lbgen.render import render
+from tests import factory
+
+TARGETS = ("nginx", "haproxy")
+
+
+def chat(**values: object) -> Pool:
+    return factory.pool(servers=factory.servers("gpu-[0-4]:8000", **values))
+
+
+def words(target: str, folder: Path, old: Pool, new: Pool) -> list[str]:
+    write_files(folder, render(factory.fleet(old), target))
+    plan = make_plan(target, folder, render(factory.fleet(new), target))
+    return [step.words for step in plan.steps]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_same_fleet_changes_nothing(target: str, tmp_path: Path) -> None:
+    assert words(target, tmp_path, chat(), chat()) == []
+    assert make_plan(target, tmp_path, render(factory.fleet(chat()), target)).is_empty
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_servers_come_and_go(target: str, tmp_path: Path) -> None:
+    fewer = chat()._replace(servers=chat().servers[1:])
+    first = "gpu-0:8000" if target == "nginx" else "gpu-0"
+    assert words(target, tmp_path, chat(), fewer) == [f"- {first}"]
+    assert words(target, tmp_path, fewer, chat()) == [f"+ {first}"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_weight_and_cap_and_state(target: str, tmp_path: Path) -> None:
+    heavy = chat(weight=4, max_in_flight=7)
+    text = " ".join(words(target, tmp_path, chat(), heavy))
+    assert "weight" in text
+    assert "max_in_flight none → 7" in text
+    text = " ".join(words(target, tmp_path, chat(), chat(state=State.DOWN)))
+    assert "state up → down" in text
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_strategy(target: str, tmp_path: Path) -> None:
+    text = words(target, tmp_path, chat(), chat()._replace(strategy=StrategyChoice("round_robin")))
+    assert any(line.startswith("strategy ") for line in text), text
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_losses_are_counted(target: str, tmp_path: Path) -> None:
+    write_files(tmp_path, render(factory.fleet(chat()), target))
+    two_left = chat()._replace(servers=chat().servers[:2])
+    plan = make_plan(target, tmp_path, render(factory.fleet(two_left), target))
+    assert [(loss.lost, loss.had) for loss in plan.losses] == [(3, 5)]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_edit_by_hand_changes_the_digest_and_is_shown(target: str, tmp_path: Path) -> None:
+    files = render(factory.fleet(chat()), target)
+    write_files(tmp_path, files)
+    before = make_plan(target, tmp_path, files)
+    main = tmp_path / files[0].path
+    main.write_text(main.read_text() + "# edited\n")
+    after = make_plan(target, tmp_path, files)
+    assert before.digest != after.digest
+    assert "-# edited" in after.diff()
+    assert not after.is_empty
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_first_plan_names_the_new_pools(target: str, tmp_path: Path) -> None:
+    plan = make_plan(target, tmp_path / "nowhere", render(factory.fleet(chat()), target))
+    assert any("new pool with 5 servers" in step.words for step in plan.steps)
+    assert plan.reload
