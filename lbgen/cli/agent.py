@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lbgen.cli.inputs import load_fleet, usable_fleet
-from lbgen.cli.options import Command, FleetRequest, fleet_argument, option
+from lbgen.cli.options import Command, fleet_options, option
 from lbgen.engines import ENGINES
 from lbgen.problems import LbgenError
 from lbgen.strategies.registry import STRATEGIES
@@ -36,9 +36,8 @@ def command(console: Console, request: FleetRequest, **options: Any) -> None:  #
 
     For the pools whose strategy is kv_cache. Runs until SIGTERM or Ctrl-C.
     """
-    request = FleetRequest(fleet, ("haproxy",), options["sets"], (), None)
-    loaded = load_fleet(console, request)
-    _serve(console, usable_fleet(console, loaded, request), options)
+    request = request._replace(targets=("haproxy",))
+    _serve(console, usable_fleet(console, load_fleet(console, request), request), options)
 
 
 def _serve(console: Console, fleet: Fleet, options: dict[str, Any]) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @option("--exit-code", is_flag=True, help="Exit 1 when there are changes.")
 @option("--templates", metavar="DIR", type=click.Path(), help="Templates that come before the built-in ones.")
 @click.pass_obj
-def command(  # noqa: PLR0913 - one parameter an option
+def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     console: Console,
     request: FleetRequest,
     to: str,
