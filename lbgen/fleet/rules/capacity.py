@@ -1,0 +1,220 @@
+"""Rules about how much a fleet takes: weights, caps, queues, spare servers, connections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.fleet.rules.rule import Finding, Rule, has_target, routes_with_pools
+from lbgen.model import State
+from lbgen.problems import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Fleet, Pool, TargetSettings
+
+_AFFINITY = ("session", "prefix")
+_FEW_CONNECTIONS = 512
+"""NGINX's own default of `worker_connections`."""
+
+
+def zero_weights(fleet: Fleet) -> Iterator[Finding]:
+    """Find pools in which every weight is 0."""
+    for pool in fleet.pools:
+        if pool.servers and all(server.weight == 0 for server in pool.servers):
+            yield Finding(
+                (*pool.path, "servers"), f"every server of '{pool.name}' has weight 0: nobody is served"
+            )
+
+
+def no_server_up(fleet: Fleet) -> Iterator[Finding]:
+    """Find pools in which every server is drained or down."""
+    for pool in fleet.pools:
+        if pool.servers and all(server.state is not State.UP for server in pool.servers):
+            message = f"no server of '{pool.name}' is up: every request gets 503"
+            yield Finding((*pool.path, "servers"), message)
+
+
+def only_backups(fleet: Fleet) -> Iterator[Finding]:
+    """Find pools in which every server is a backup."""
+    for pool in fleet.pools:
+        if pool.servers and all(server.backup for server in pool.servers):
+            message = f"every server of '{pool.name}' is a backup, and there is none to stand in for"
+            yield Finding((*pool.path, "servers"), message)
+
+
+def backup_with_affinity(fleet: Fleet) -> Iterator[Finding]:
+    """Find backups beside a strategy that binds requests to servers, or chooses at random."""
+    for pool in fleet.pools:
+        spare = next((server for server in pool.servers if server.backup), None)
+        if spare is None or _nginx_refuses(fleet):
+            continue
+        if pool.strategy.name in _AFFINITY:
+            message = (
+                f"'{pool.strategy.name}' moves a lost server's keys to the other servers, not to the backup: "
+                f"'{spare.name}' gets nothing until all of them are gone"
+            )
+            yield Finding((*spare.path, "backup"), message)
+
+
+def _nginx_refuses(fleet: Fleet) -> bool:
+    # NGINX's own limits say it then, as an error: hashing and random know no backup there.
+    return any(target.name == "nginx" and "strategy" not in target.without for target in fleet.targets)
+
+
+def _capped(pool: Pool) -> bool:
+    return pool.max_in_flight is not None or any(server.max_in_flight is not None for server in pool.servers)
+
+
+def pack_without_cap(fleet: Fleet) -> Iterator[Finding]:
+    """Find `pack` where a server never counts as full."""
+    for pool in fleet.pools:
+        if pool.strategy.name == "pack" and any(pool.cap(server) is None for server in pool.servers):
+            message = (
+                f"without a cap the first server of '{pool.name}' is never full, and takes every request"
+            )
+            yield Finding((*pool.path, "strategy"), message)
+
+
+def pack_with_weights(fleet: Fleet) -> Iterator[Finding]:
+    """Find weights where `pack` ignores them."""
+    for pool in fleet.pools:
+        if pool.strategy.name != "pack":
+            continue
+        for server in pool.servers:
+            if server.weight > 1:
+                message = f"'pack' fills servers in their order: the weight of '{server.name}' has no effect"
+                yield Finding((*server.path, "weight"), message)
+
+
+def queue_without_cap(fleet: Fleet) -> Iterator[Finding]:
+    """Find queues in front of servers that never refuse."""
+    if not has_target(fleet, "haproxy"):
+        return
+    for pool in fleet.pools:
+        place = (*pool.path, "queue")
+        if not _capped(pool) and fleet.origins.written(place):
+            yield Finding(
+                place, f"no server of '{pool.name}' has a cap, so that nothing ever waits in this queue"
+            )
+
+
+def priority_without_queue(fleet: Fleet) -> Iterator[Finding]:
+    """Find priorities where no pool queues."""
+    if any(_capped(pool) for pool in fleet.pools):
+        return
+    message = "priorities order the requests that wait, and no pool has a cap that would make one wait"
+    for client in fleet.clients:
+        place = (*client.path, "priority")
+        if fleet.origins.written(place):
+            yield Finding(place, message)
+    for route, _ in routes_with_pools(fleet):
+        if route.priority is not None:
+            yield Finding((*route.path, "priority"), message)
+
+
+def too_few_connections(fleet: Fleet) -> Iterator[Finding]:
+    """Find limits on connections below what the servers may hold."""
+    total = sum(pool.cap(server) or 0 for pool in fleet.pools for server in pool.servers)
+    for target in fleet.targets:
+        key, room, needed = _connections(target, total)
+        place = (*(target.path or ("targets", target.name)), key)
+        if room < needed and fleet.origins.written(place):
+            yield Finding(place, f"{room} connections are too few: {_reason(target, total, needed)}")
+
+
+def _connections(target: TargetSettings, total: int) -> tuple[str, int, int]:
+    if target.name != "nginx":
+        return "max_connections", target.max_connections, total
+    if target.workers is None:
+        return "connections", target.connections, _FEW_CONNECTIONS
+    return "connections", target.connections * target.workers, max(2 * total, _FEW_CONNECTIONS)
+
+
+def _reason(target: TargetSettings, total: int, needed: int) -> str:
+    if needed > _FEW_CONNECTIONS or target.name != "nginx":
+        twice = ", and NGINX uses two for each" if target.name == "nginx" else ""
+        return f"the servers may hold {total} requests together{twice}"
+    return "NGINX uses two for each request, beside idle clients and kept-alive servers"
+
+
+RULES = (
+    Rule(
+        "zero-weights",
+        Severity.ERROR,
+        "every server of a pool has weight 0",
+        "Weight 0 means drained: no new requests. A pool of drained servers answers 503.",
+        "give at least one server a weight of 1 or more; or 'allow_empty: true' and no servers",
+        zero_weights,
+    ),
+    Rule(
+        "no-server-up",
+        Severity.WARNING,
+        "every server of a pool is `drain` or `down`",
+        "The pool answers 503 until one is up again, which is rarely what a merged overlay was meant to say.",
+        "set 'state: up' on at least one server",
+        no_server_up,
+    ),
+    Rule(
+        "only-backups",
+        Severity.ERROR,
+        "every server of a pool is a backup",
+        'NGINX does not start ("no servers in upstream", seen on 1.22.1); HAProxy uses the first backup '
+        "alone.",
+        "remove 'backup: true' from the servers that are to serve",
+        only_backups,
+    ),
+    Rule(
+        "backup-with-affinity",
+        Severity.WARNING,
+        "a backup beside `session` or `prefix`",
+        "Hashing has its own answer to a lost server: its keys go to the others. HAProxy's backups come in "
+        "only when all others are gone. NGINX refuses the combination altogether, with hashing and with "
+        "`random_two`.",
+        "make it a server like the others, or a pool of its own that 'when_down' of a split names",
+        backup_with_affinity,
+    ),
+    Rule(
+        "pack-without-cap",
+        Severity.ERROR,
+        "`pack` without `max_in_flight`",
+        "`pack` goes on to the next server when one is full, and only the cap says when that is.",
+        "write 'max_in_flight', a little above the slots of the engine",
+        pack_without_cap,
+    ),
+    Rule(
+        "pack-with-weights",
+        Severity.WARNING,
+        "`pack` with weights",
+        "`pack` knows an order and caps; HAProxy's `first` ignores weights without a word.",
+        "write 'max_in_flight' per server to tell large from small",
+        pack_with_weights,
+    ),
+    Rule(
+        "queue-without-cap",
+        Severity.WARNING,
+        "`queue` is set, and no server has a cap",
+        "HAProxy holds requests back only from servers that are at their cap. Without one they all go "
+        "straight into the engines, whose queues know no order, no limit and no other server.",
+        "write 'max_in_flight': between the engine's slots and twice as many",
+        queue_without_cap,
+    ),
+    Rule(
+        "priority-without-queue",
+        Severity.WARNING,
+        "priorities are set, and no pool has a cap",
+        "A priority says who leaves the balancer's queue first. Without `max_in_flight` nobody waits there.",
+        "write 'max_in_flight' in the pool: between the engine's slots and twice as many",
+        priority_without_queue,
+    ),
+    Rule(
+        "too-few-connections",
+        Severity.WARNING,
+        "`connections` or `max_connections` is below what the servers may hold",
+        "Streams hold their connections for minutes. NGINX needs two for each request and refuses what is "
+        "beyond `worker_connections`; HAProxy lets further clients wait unseen, before any queue or limit "
+        "of the fleet.",
+        "leave the key out, or write at least twice the sum of the caps",
+        too_few_connections,
+    ),
+)

@@ -1,0 +1,281 @@
+"""Rules about who can reach what: every open door is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.fleet.rules.rule import Finding, Rule, is_public, routed_pools
+from lbgen.problems import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Fleet, Listener
+    from lbgen.problems import Path
+
+_EVERYBODY = frozenset({"0.0.0.0/0", "::/0"})
+
+
+def _open(listener: Listener) -> bool:
+    """Tell whether whoever connects is served."""
+    verified = listener.tls is not None and listener.tls.client_ca is not None
+    return not listener.auth.required and not verified
+
+
+def open_listener(fleet: Fleet) -> Iterator[Finding]:
+    """Find listeners that everybody can use."""
+    for listener in fleet.listeners:
+        if _open(listener) and is_public(listener.binds):
+            binds = ", ".join(map(str, listener.binds))
+            message = f"everybody who reaches {binds} can use the fleet: there is no auth"
+            yield Finding(_door(fleet, listener), message)
+
+
+def _door(fleet: Fleet, listener: Listener) -> Path:
+    for key in ("auth", "bind"):
+        if fleet.origins.written((*listener.path, key)):
+            return (*listener.path, key)
+    return listener.path
+
+
+def clients_without_auth(fleet: Fleet) -> Iterator[Finding]:
+    """Find listeners that do not say what the fleet's clients are for."""
+    for listener in fleet.listeners:
+        if (
+            fleet.clients
+            and not listener.auth.required
+            and not fleet.origins.written((*listener.path, "auth"))
+        ):
+            message = f"clients are defined, and '{listener.name}' asks nobody for a key"
+            yield Finding(listener.path, message)
+
+
+def per_client_without_auth(fleet: Fleet) -> Iterator[Finding]:
+    """Find what counts by client where no client is known."""
+    pools = {pool.name: pool for pool in fleet.pools}
+    for listener in fleet.listeners:
+        if listener.auth.required:
+            continue
+        for limit in listener.limits:
+            if limit.per == "client":
+                yield Finding(
+                    (*limit.path, "per"), "without auth nobody knows which client a request is from"
+                )
+        for route in listener.routes:
+            if route.split_by == "client":
+                yield Finding((*route.path, "by"), "without auth nobody knows which client a request is from")
+        for name in sorted(routed_pools(listener) & pools.keys()):
+            parameters = pools[name].strategy.parameters
+            key = "client" if parameters.get("client") else "scope"
+            if parameters.get("client") or parameters.get("scope") == "client":
+                message = (
+                    f"'{listener.name}' leads here without auth: nobody knows which client a request is from"
+                )
+                yield Finding((*pools[name].path, "strategy", key), message)
+
+
+def priorities_without_auth(fleet: Fleet) -> Iterator[Finding]:
+    """Find client priorities where no listener knows clients."""
+    if any(listener.auth.clients for listener in fleet.listeners):
+        return
+    for client in fleet.clients:
+        place = (*client.path, "priority")
+        if fleet.origins.written(place):
+            message = (
+                f"no listener asks for keys, so that '{client.name}' is never recognised and has no priority"
+            )
+            yield Finding(place, message)
+
+
+def keys_in_clear(fleet: Fleet) -> Iterator[Finding]:
+    """Find keys that cross a network unencrypted."""
+    for listener in fleet.listeners:
+        asks = listener.auth.clients or listener.auth.external
+        if asks and listener.tls is None and not listener.behind_proxy and is_public(listener.binds):
+            message = f"clients send their keys to '{listener.name}' unencrypted"
+            yield Finding(_door(fleet, listener), message)
+
+
+def open_metrics(fleet: Fleet) -> Iterator[Finding]:
+    """Find a metrics listener that everybody can read."""
+    metrics = fleet.metrics
+    if metrics is None or not is_public(metrics.binds) or metrics.user:
+        return
+    if not metrics.allow or _EVERYBODY & set(metrics.allow):
+        binds = ", ".join(map(str, metrics.binds))
+        message = (
+            f"everybody who reaches {binds} sees server names, loads and errors, without 'allow' or 'auth'"
+        )
+        yield Finding((*metrics.path, "bind"), message)
+
+
+def unverified_tls(fleet: Fleet) -> Iterator[Finding]:
+    """Find TLS to the servers that does not ask who they are."""
+    for pool in fleet.pools:
+        place = (*pool.path, "tls", "verify")
+        if pool.tls is not None and not pool.tls.verify and fleet.origins.written(place):
+            yield Finding(
+                place, f"prompts go to whoever answers in the name of '{pool.name}', encrypted or not"
+            )
+
+
+def trusted_everybody(fleet: Fleet) -> Iterator[Finding]:
+    """Find listeners that take every client's word for its own address."""
+    for listener in fleet.listeners:
+        for index, network in enumerate(listener.trusted_proxies):
+            if network in _EVERYBODY:
+                message = (
+                    "every client may claim any address in X-Forwarded-For, and has a new limit with each"
+                )
+                yield Finding((*listener.path, "trusted_proxies", index), message)
+
+
+def auth_for_nobody(fleet: Fleet) -> Iterator[Finding]:
+    """Find exceptions from auth that hold for everybody."""
+    for listener in fleet.listeners:
+        for index, network in enumerate(listener.auth.except_from):
+            if network in _EVERYBODY:
+                message = f"'{network}' is everybody: auth asks nobody"
+                yield Finding((*listener.path, "auth", "except", index), message)
+
+
+def one_address_for_all(fleet: Fleet) -> Iterator[Finding]:
+    """Find what counts by address behind a proxy that hides the addresses."""
+    pools = {pool.name: pool for pool in fleet.pools}
+    for listener in fleet.listeners:
+        if not listener.behind_proxy or listener.trusted_proxies or listener.accept_proxy:
+            continue
+        message = "behind a proxy every request comes from its address: all clients are one"
+        for limit in listener.limits:
+            if limit.per == "ip":
+                yield Finding((*limit.path, "per"), message)
+        for name in sorted(routed_pools(listener) & pools.keys()):
+            if pools[name].strategy.parameters.get("ip"):
+                yield Finding((*pools[name].path, "strategy", "ip"), message)
+
+
+def passed_key(fleet: Fleet) -> Iterator[Finding]:
+    """Find keys of clients that are handed on to every server."""
+    for listener in fleet.listeners:
+        place = (*listener.path, "auth", "upstream")
+        if listener.auth.clients and listener.auth.upstream == "pass" and fleet.origins.written(place):
+            yield Finding(place, "every server behind this listener sees, and may log, its clients' keys")
+
+
+def cors_for_everybody(fleet: Fleet) -> Iterator[Finding]:
+    """Find listeners without auth that every web page may use."""
+    for listener in fleet.listeners:
+        for index, origin in enumerate(listener.cors_origins):
+            if origin == "*" and _open(listener):
+                message = "any web page that somebody inside opens can use the fleet through that browser"
+                yield Finding((*listener.path, "cors", "origins", index), message)
+
+
+RULES = (
+    Rule(
+        "open-listener",
+        Severity.WARNING,
+        "a listener beyond loopback has no auth",
+        "Open inference endpoints are found within hours and used for free; the bill and the prompts are "
+        "yours.",
+        "write 'auth: {clients: all}' and 'clients', or bind to 127.0.0.1; where the network guards it, "
+        "'auth: none  # lbgen: ignore[open-listener]' says so",
+        open_listener,
+    ),
+    Rule(
+        "clients-without-auth",
+        Severity.ERROR,
+        "`clients` are defined, and a listener has no `auth`",
+        "The file says who may call, and this door lets everybody in: keys, limits and pools of clients "
+        "mean nothing there. An error, because it is so easily overlooked.",
+        "write 'auth: {clients: all}' in the listener, or 'auth: none' if everybody may call",
+        clients_without_auth,
+    ),
+    Rule(
+        "per-client-without-auth",
+        Severity.ERROR,
+        "something counts by client where a listener knows no clients",
+        "A client is who its key says it is. Without auth all requests are from nobody: one limit for all, "
+        "one session for all, one server for all.",
+        "write 'auth: {clients: all}' in the listener, or count by ip",
+        per_client_without_auth,
+    ),
+    Rule(
+        "priorities-without-auth",
+        Severity.ERROR,
+        "clients have priorities, and no listener asks for keys",
+        "The priority belongs to a key that nobody looks at: batch jobs stand in the queue with everybody "
+        "else.",
+        "write 'auth: {clients: all}' in the listener, or give routes a priority",
+        priorities_without_auth,
+    ),
+    Rule(
+        "keys-in-clear",
+        Severity.WARNING,
+        "clients send keys to a listener beyond loopback without TLS",
+        "A key that crosses the network in clear belongs to everybody on the way, together with prompts "
+        "and answers.",
+        "write 'tls' in the listener; or 'behind_proxy: true' where a proxy in front speaks TLS",
+        keys_in_clear,
+    ),
+    Rule(
+        "open-metrics",
+        Severity.ERROR,
+        "a metrics listener beyond loopback has neither `allow` nor `auth`",
+        "HAProxy's statistics and NGINX's status tell addresses, loads and errors to whoever asks; public "
+        "fleets show them to the world.",
+        "bind to 127.0.0.1, or write 'allow' with your networks, or 'auth'",
+        open_metrics,
+    ),
+    Rule(
+        "unverified-tls",
+        Severity.WARNING,
+        "`tls.verify: false` in a pool",
+        "Encryption to an unknown peer keeps out nobody who can answer in its place.",
+        "write 'ca' with the certificate of your own authority",
+        unverified_tls,
+    ),
+    Rule(
+        "trusted-everybody",
+        Severity.WARNING,
+        "`trusted_proxies` holds every address",
+        "Whoever is trusted says which address a request comes from. Limits by address are then limits by "
+        "claim.",
+        "write only the addresses of your own proxies",
+        trusted_everybody,
+    ),
+    Rule(
+        "auth-for-nobody",
+        Severity.ERROR,
+        "`auth.except` holds every address",
+        "The listener looks guarded in the file, and asks nobody for anything.",
+        "write 'auth: none' if that is meant, else the networks that need no key",
+        auth_for_nobody,
+    ),
+    Rule(
+        "one-address-for-all",
+        Severity.WARNING,
+        "something counts by `ip` behind a proxy, without `trusted_proxies`",
+        "All requests then come from the proxy's address: one client uses up the limit of all, and one "
+        "session holds all on one server.",
+        "write 'trusted_proxies' with the addresses of the proxies in front",
+        one_address_for_all,
+    ),
+    Rule(
+        "passed-key",
+        Severity.WARNING,
+        "`auth.upstream: pass` hands clients' keys to the servers",
+        "Each engine, and its log, then holds keys that open the whole gateway.",
+        "write 'upstream: strip', the default, or 'upstream: {set: env:ENGINE_KEY}' where the engine wants "
+        "a key",
+        passed_key,
+    ),
+    Rule(
+        "cors-for-everybody",
+        Severity.WARNING,
+        "`cors.origins` is `*` on a listener without auth",
+        "A browser inside the network is a proxy for every page that it shows: CORS is what keeps them out.",
+        "name the origins that are meant",
+        cors_for_everybody,
+    ),
+)

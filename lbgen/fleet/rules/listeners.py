@@ -1,0 +1,202 @@
+"""Rules about listeners: what they bind, and what they let through."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.fleet.rules.rule import Finding, Rule, engine_of, has_target, is_everywhere, routed_pools
+from lbgen.problems import Severity
+from lbgen.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Fleet, Listener
+    from lbgen.problems import Path
+    from lbgen.units import Address
+
+_SMALL_BODY = 1024**2
+
+
+def duplicate_listener(fleet: Fleet) -> Iterator[Finding]:
+    """Find two listeners with one bind and one host."""
+    by_bind: dict[Address, list[Listener]] = {}
+    for listener in fleet.listeners:
+        for bind in dict.fromkeys(listener.binds):
+            for other in by_bind.setdefault(bind, []):
+                if _same_hosts(other, listener):
+                    host = _shared_host(other, listener)
+                    message = (
+                        f"'{other.name}' and '{listener.name}' both take {host} on {bind}: one never answers"
+                    )
+                    yield Finding((*listener.path, "bind"), message)
+            by_bind[bind].append(listener)
+
+
+def _same_hosts(one: Listener, other: Listener) -> bool:
+    return (not one.hosts and not other.hosts) or bool(set(one.hosts) & set(other.hosts))
+
+
+def _shared_host(one: Listener, other: Listener) -> str:
+    shared = [host for host in other.hosts if host in one.hosts]
+    return f"'{shared[0]}'" if shared else "every host"
+
+
+def bind_clash(fleet: Fleet) -> Iterator[Finding]:
+    """Find one port that two things want, or one wants twice in two ways."""
+    owners: dict[Address, tuple[str, bool]] = {}
+    for listener in fleet.listeners:
+        for bind in listener.binds:
+            name, secure = owners.setdefault(bind, (listener.name, listener.tls is not None))
+            if secure != (listener.tls is not None):
+                message = f"'{name}' and '{listener.name}' share {bind}, one with TLS and one without"
+                yield Finding((*listener.path, "bind"), message, "give both TLS, or one of them another port")
+    yield from _redirect_clashes(fleet, owners)
+    if fleet.metrics:
+        taken = {bind: name for bind, (name, _) in owners.items()}
+        for bind in fleet.metrics.binds:
+            owner = _owner(bind, taken)
+            if owner:
+                yield Finding((*fleet.metrics.path, "bind"), f"{bind} is taken by listener '{owner}' already")
+
+
+def _redirect_clashes(fleet: Fleet, owners: dict[Address, tuple[str, bool]]) -> Iterator[Finding]:
+    for listener in fleet.listeners:
+        for bind in listener.redirect_from:
+            owner = owners.get(bind)
+            if owner and _same_hosts(_named(fleet, owner[0]), listener):
+                message = f"{bind} cannot redirect: listener '{owner[0]}' answers there"
+                yield Finding((*listener.path, "redirect_from"), message)
+
+
+def _named(fleet: Fleet, name: str) -> Listener:
+    return next(listener for listener in fleet.listeners if listener.name == name)
+
+
+def _owner(bind: Address, taken: dict[Address, str]) -> str | None:
+    for other, name in taken.items():
+        same_host = other.host == bind.host or is_everywhere(other.host) or is_everywhere(bind.host)
+        if other.port == bind.port and same_host:
+            return name
+    return None
+
+
+def small_body(fleet: Fleet) -> Iterator[Finding]:
+    """Find limits on bodies that a long prompt or an image exceeds."""
+    for listener in fleet.listeners:
+        place = (*listener.path, "max_body")
+        if 0 < listener.max_body <= _SMALL_BODY and fleet.origins.written(place):
+            shown = format_size(listener.max_body)
+            yield Finding(
+                place, f"a body over {shown} gets 413: one image, or a long prompt, is more than that"
+            )
+
+
+def status_shadows(fleet: Fleet) -> Iterator[Finding]:
+    """Find the balancer's own probes on paths that belong to an engine or a route."""
+    pools = {pool.name: pool for pool in fleet.pools}
+    for listener in fleet.listeners:
+        served = {path for route in listener.routes for path in route.match.paths_exact}
+        for name in routed_pools(listener) & pools.keys():
+            served.update(engine_of(pools[name]).health_paths)
+        for key, path in (("live", listener.status.live), ("ready", listener.status.ready)):
+            place = (*listener.path, "status", key)
+            if path in served and path != "/" and fleet.origins.written(place):
+                message = (
+                    f"'{path}' is answered by the balancer, and no longer by the servers that have it too"
+                )
+                yield Finding(place, message, f"write /lb/{key}, or another path that no server has")
+
+
+def underscore_header(fleet: Fleet) -> Iterator[Finding]:
+    """Find headers with an underscore that NGINX would have to see."""
+    if not has_target(fleet, "nginx"):
+        return
+    for path, name in _inspected_headers(fleet):
+        if "_" in name:
+            dashed = name.replace("_", "-")
+            message = (
+                f"NGINX drops '{name}' from every request, without a word: names with '_' are invalid to it"
+            )
+            yield Finding(path, message, f"use {dashed}")
+
+
+def _inspected_headers(fleet: Fleet) -> Iterator[tuple[Path, str]]:
+    for listener in fleet.listeners:
+        if fleet.origins.written((*listener.path, "auth", "header")):
+            yield (*listener.path, "auth", "header"), listener.auth.header
+        for route in listener.routes:
+            for name in route.match.headers:
+                yield (*route.path, "header", name), name
+            if route.split_by.startswith("header:"):
+                yield (*route.path, "by"), route.split_by.removeprefix("header:")
+    for pool in fleet.pools:
+        header = pool.strategy.parameters.get("header")
+        if isinstance(header, str):
+            yield (*pool.path, "strategy", "header"), header
+
+
+def grpc_without_http2(fleet: Fleet) -> Iterator[Finding]:
+    """Find gRPC behind listeners that speak only HTTP/1."""
+    protocols = {pool.name: pool.protocol for pool in fleet.pools}
+    for listener in fleet.listeners:
+        names = sorted(name for name in routed_pools(listener) if protocols.get(name) == "grpc")
+        if names and not listener.http2:
+            message = f"'{names[0]}' speaks gRPC, which is HTTP/2 only, and this listener does not"
+            yield Finding((*listener.path, "http2"), message)
+
+
+RULES = (
+    Rule(
+        "duplicate-listener",
+        Severity.ERROR,
+        "two listeners have the same bind and the same host",
+        "Requests are told apart by port and host name. Where both agree, one listener takes everything: "
+        "with other routes, other limits, or no auth.",
+        "give each its own 'hosts', or another port",
+        duplicate_listener,
+    ),
+    Rule(
+        "bind-clash",
+        Severity.ERROR,
+        "one address is bound for two things",
+        "A port speaks TLS or it does not, and one program answers there. NGINX and HAProxy either refuse "
+        "to start, or give some connections to the one and some to the other.",
+        "give one of them another port",
+        bind_clash,
+    ),
+    Rule(
+        "small-body",
+        Severity.WARNING,
+        "`max_body` is 1 MiB or less",
+        "Images and audio travel inside the JSON, in base64, and whole conversations with each turn. "
+        "NGINX's default of 1 MiB is a well-known 413 (open-webui#3026).",
+        "write 64MiB, the default",
+        small_body,
+    ),
+    Rule(
+        "status-shadows-engine",
+        Severity.WARNING,
+        "`status.live` or `status.ready` is a path that the servers have too",
+        "Who asks `/health` to learn about the engine is then told about the balancer, which is always well.",
+        "write a path that no server has, such as /lb/ready",
+        status_shadows,
+    ),
+    Rule(
+        "underscore-header",
+        Severity.WARNING,
+        "auth, a route or a strategy reads a header with `_` in its name",
+        "NGINX ignores request headers whose names hold an underscore: keys are then missing and routes "
+        "never taken, at NGINX alone (seen on 1.22.1; HAProxy passes them).",
+        "use a name with '-', such as X-Api-Key",
+        underscore_header,
+    ),
+    Rule(
+        "grpc-without-http2",
+        Severity.ERROR,
+        "a pool with `protocol: grpc` behind a listener with `http2: false`",
+        "gRPC exists on HTTP/2 only; clients cannot even connect.",
+        "write 'http2: true' in the listener",
+        grpc_without_http2,
+    ),
+)

@@ -1,0 +1,33 @@
+"""Every rule by its code: what `check` runs, what the reference documents, what the tests go through."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.fleet.rules.addresses import RULES as ADDRESSES
+from lbgen.fleet.rules.capacity import RULES as CAPACITY
+from lbgen.fleet.rules.exposure import RULES as EXPOSURE
+from lbgen.fleet.rules.health import RULES as HEALTH
+from lbgen.fleet.rules.listeners import RULES as LISTENERS
+from lbgen.fleet.rules.retries import RULES as RETRIES
+from lbgen.fleet.rules.routes import RULES as ROUTES
+from lbgen.fleet.rules.timeouts import RULES as TIMEOUTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lbgen.fleet.rules.rule import Rule
+
+THEMES: Mapping[str, tuple[Rule, ...]] = {
+    "Time": TIMEOUTS,
+    "Health": HEALTH,
+    "Retries": RETRIES,
+    "Capacity": CAPACITY,
+    "Addresses and names": ADDRESSES,
+    "Listeners": LISTENERS,
+    "Routes": ROUTES,
+    "Who can reach what": EXPOSURE,
+}
+"""Title of a theme -> its rules, in the order in which they run and are documented."""
+
+RULES: Mapping[str, Rule] = {rule.code: rule for rules in THEMES.values() for rule in rules}

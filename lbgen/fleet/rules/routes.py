@@ -1,0 +1,228 @@
+"""Rules about routes: each leads somewhere, and each can be taken."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from lbgen.fleet.rules.rule import Finding, Rule, engine_of, routed_pools, routes_with_pools
+from lbgen.model import Match
+from lbgen.problems import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Fleet, Listener, Pool, Route
+
+_OWN_PREFIX = ("litellm", "http")
+"""Engines that answer without `/v1` as well, or of which nothing is known."""
+_NOTHING = Match()
+_LISTS = ("hosts", "methods", "paths", "paths_exact", "models")
+
+
+def duplicate_route(fleet: Fleet) -> Iterator[Finding]:
+    """Find routes with the same conditions."""
+    for listener in fleet.listeners:
+        seen: dict[object, Route] = {}
+        for route in _written_routes(fleet, listener):
+            first = seen.setdefault(_normal(route.match), route)
+            if first is not route:
+                what = "the same conditions" if route.match != _NOTHING else "no condition"
+                message = f"'{first.name}' and '{route.name}' have {what}: this one is never taken"
+                yield Finding(route.path, message)
+
+
+def _written_routes(fleet: Fleet, listener: Listener) -> tuple[Route, ...]:
+    return listener.routes if fleet.origins.written((*listener.path, "routes")) else ()
+
+
+def _normal(match: Match) -> object:
+    return tuple(tuple(sorted(set(getattr(match, name)))) for name in _LISTS), _rest(match)
+
+
+def _rest(match: Match) -> object:
+    headers = tuple(sorted((name.lower(), value) for name, value in match.headers.items()))
+    return match.prompt_over, match.prompt_under, match.max_tokens_over, match.websocket, headers
+
+
+def shadowed_route(fleet: Fleet) -> Iterator[Finding]:
+    """Find routes whose every request an earlier one takes."""
+    for listener in fleet.listeners:
+        groups: dict[object, list[Route]] = {}
+        for route in _written_routes(fleet, listener):
+            groups.setdefault(_shape(route.match), []).append(route)
+        for routes in groups.values():
+            yield from _shadowed(routes)
+
+
+def _shape(match: Match) -> object:
+    """Return what two routes must have in common for the order written to decide between them."""
+    present = tuple(name for name in _LISTS if getattr(match, name))
+    return present, _rest(match)
+
+
+def _shadowed(routes: list[Route]) -> Iterator[Finding]:
+    wide: list[Route] = []
+    for route in routes:
+        for earlier in wide:
+            if _covers(earlier.match, route.match) and _normal(earlier.match) != _normal(route.match):
+                message = f"'{earlier.name}' stands first and takes every request that '{route.name}' would"
+                yield Finding(route.path, message)
+                break
+        # Only patterns and lists can take more than themselves: all else would be a duplicate.
+        if _is_wide(route.match):
+            wide.append(route)
+
+
+def _is_wide(match: Match) -> bool:
+    lists: list[tuple[str, ...]] = [getattr(match, name) for name in _LISTS]
+    return any(len(values) > 1 or "*" in values[0] for values in lists if values)
+
+
+def _covers(wide: Match, narrow: Match) -> bool:
+    for name in _LISTS:
+        patterns, texts = getattr(wide, name), getattr(narrow, name)
+        globs = name in {"hosts", "models"}
+        if not all(any(_takes(pattern, text, globs=globs) for pattern in patterns) for text in texts):
+            return False
+    return True
+
+
+def _takes(pattern: str, text: str, *, globs: bool) -> bool:
+    return pattern == text or (globs and "[" not in pattern and fnmatchcase(text, pattern))
+
+
+def unreached_pool(fleet: Fleet) -> Iterator[Finding]:
+    """Find pools that no route leads to."""
+    if any(not listener.routes for listener in fleet.listeners):
+        return
+    reached = {name for listener in fleet.listeners for name in routed_pools(listener)}
+    for pool in fleet.pools:
+        if pool.name not in reached and not pool.standby:
+            yield Finding(pool.path, f"no route leads to the pool '{pool.name}'")
+
+
+def reached_standby(fleet: Fleet) -> Iterator[Finding]:
+    """Find standby pools that requests reach all the same."""
+    reached = {name for listener in fleet.listeners for name in routed_pools(listener)}
+    for pool in fleet.pools:
+        if pool.standby and pool.name in reached:
+            message = f"'{pool.name}' is on standby, which says that no route leads here, and one does"
+            yield Finding((*pool.path, "standby"), message)
+
+
+def model_in_two_pools(fleet: Fleet) -> Iterator[Finding]:
+    """Find models that two pools list, where models alone decide."""
+    if all(_written_routes(fleet, listener) for listener in fleet.listeners):
+        return
+    first: dict[str, Pool] = {}
+    for pool in fleet.pools:
+        if pool.standby:
+            continue
+        for index, model in enumerate(pool.models):
+            other = first.setdefault(model, pool)
+            if other is not pool:
+                message = f"'{other.name}' and '{pool.name}' list '{model}': only the first gets its requests"
+                yield Finding((*pool.path, "models", index), message)
+
+
+def strip_version(fleet: Fleet) -> Iterator[Finding]:
+    """Find `strip_prefix` that takes `/v1` away from servers that need it."""
+    for route, pools in routes_with_pools(fleet):
+        if not route.strip_prefix or route.add_prefix:
+            continue
+        strict = [pool for pool in pools if engine_of(pool).llm and pool.engine not in _OWN_PREFIX]
+        path = next((path for path in route.match.paths if path.rstrip("/").endswith("/v1")), None)
+        if strict and path:
+            message = f"without '{path}' the servers of '{strict[0].name}' answer 404 to /chat/completions"
+            yield Finding((*route.path, "strip_prefix"), message)
+
+
+def dead_split(fleet: Fleet) -> Iterator[Finding]:
+    """Find `when_down` that names the only pool which can be down."""
+    for route, _ in routes_with_pools(fleet):
+        shares = [name for name, share in route.split.items() if share]
+        if route.when_down and shares == [route.when_down]:
+            yield Finding((*route.path, "when_down"), f"'{route.when_down}' cannot stand in for itself")
+
+
+def client_without_route(fleet: Fleet) -> Iterator[Finding]:
+    """Find clients whose pools no listener that knows them can reach."""
+    for client in fleet.clients:
+        knowing = [listener for listener in fleet.listeners if client.name in listener.auth.clients]
+        reached = {name for listener in knowing for name in routed_pools(listener)}
+        lost = [name for name in client.pools if name not in reached]
+        if knowing and lost:
+            message = f"'{client.name}' may use '{lost[0]}', but no listener that knows its key leads there"
+            yield Finding((*client.path, "pools"), message)
+
+
+RULES = (
+    Rule(
+        "duplicate-route",
+        Severity.ERROR,
+        "two routes of a listener have the same conditions",
+        "The first takes every request; what the second says, a pool, a limit, a priority, never happens.",
+        "remove one, or add a condition that tells them apart",
+        duplicate_route,
+    ),
+    Rule(
+        "shadowed-route",
+        Severity.WARNING,
+        "an earlier route takes everything that a later one would",
+        "More specific routes go first by themselves, but between patterns of one kind the order written "
+        'decides: `model: "llama*"` before `model: llama-70b` leaves nothing for the second.',
+        "move it above the wider one",
+        shadowed_route,
+    ),
+    Rule(
+        "unreached-pool",
+        Severity.WARNING,
+        "no route leads to a pool",
+        "GPUs that nobody can reach cost as much as busy ones.",
+        "add a route, or write 'standby: true' if that is on purpose",
+        unreached_pool,
+    ),
+    Rule(
+        "reached-standby",
+        Severity.WARNING,
+        "a route leads to a pool with `standby: true`",
+        "`standby` states that the pool is out of use. Whoever believes it may switch the servers off.",
+        "remove 'standby', or the route",
+        reached_standby,
+    ),
+    Rule(
+        "model-in-two-pools",
+        Severity.WARNING,
+        "two pools list the same model, and no routes say which is meant",
+        "Without `routes` the model's name chooses the pool, and one name chooses one pool. The second "
+        "gets nothing for it, while its capacity was planned in.",
+        "list it once; or write routes, with a 'split' over both pools",
+        model_in_two_pools,
+    ),
+    Rule(
+        "strip-version",
+        Severity.ERROR,
+        "`strip_prefix` takes `/v1` away, and no `add_prefix` puts it back",
+        "OpenAI's API lives below `/v1`. vLLM, SGLang and others answer 404 to `/chat/completions` "
+        "(vllm#10172).",
+        "remove 'strip_prefix', or write 'add_prefix: /v1'",
+        strip_version,
+    ),
+    Rule(
+        "dead-split",
+        Severity.WARNING,
+        "`when_down` names the only pool of its `split`",
+        "The pool that is down is asked to stand in for itself: requests get 503.",
+        "name another pool, or remove the key",
+        dead_split,
+    ),
+    Rule(
+        "client-without-route",
+        Severity.WARNING,
+        "a client may use a pool that no listener leads it to",
+        "The right is there and the road is not: the client gets 404 for what its contract says it has.",
+        "add a route to the pool, or take it off the client's 'pools'",
+        client_without_route,
+    ),
+)
