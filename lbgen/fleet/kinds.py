@@ -292,6 +292,18 @@ class AutoInteger(Integer):
         return f"auto, or {super().describe()}"
 
 
+class OneAddress(Text):
+    """One ``host:port``, without ranges."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("an address, host:port", limit=300, parse=parse_address)
+
+    def written(self, value: Address) -> Value:
+        return str(value)
+
+
 NETWORK = Text("an address or a network such as 10.0.0.0/8", limit=64, parse=network)
 HOST_PATTERN = Text("a host name, perhaps *.example.org", limit=255, parse=host_pattern)
 URL_PATH = Text("a path that begins with '/'", pattern=r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*", limit=1024)

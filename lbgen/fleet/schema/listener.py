@@ -183,7 +183,7 @@ LISTENER = Struct(
         "bind",
         ListOf(Bind(), single=True, least=1),
         doc="Where it listens. A port alone: every address, IPv4 and IPv6.",
-        default_doc="8080, or 443 with tls",
+        default_doc="8080",
         example=["0.0.0.0:443", "[::]:443"],
         instead_of=("listen", "address", "port", "binds"),
     ),

@@ -156,7 +156,7 @@ RETRY = Struct(
         "replay_posts",
         Boolean(),
         default=False,
-        doc="Whether POST requests that may have reached a server are sent again, and perhaps paid for twice.",
+        doc="Whether POST requests that may have reached a server are sent again, perhaps paid for twice.",
     ),
 )
 

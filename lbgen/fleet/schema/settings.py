@@ -8,11 +8,13 @@ from lbgen.fleet.kinds import (
     AutoInteger,
     Bind,
     Name,
+    OneAddress,
     SecretKind,
     VersionKind,
     log_target,
 )
 from lbgen.fleet.schema.common import HOUR, MINUTE
+from lbgen.vocabulary import Version
 
 BALANCERS = OneOf(
     scalar=Integer(1, 1000),
@@ -23,7 +25,7 @@ BALANCERS = OneOf(
         ),
         Field(
             "peers",
-            MapOf(Name("a balancer's name", reserved=False), Bind()),
+            MapOf(Name("a balancer's name", reserved=False), OneAddress()),
             {},
             "Where they reach each other to share learned tables.",
             example={"lb-0": "10.0.0.1:10000"},
@@ -113,8 +115,8 @@ NGINX = Struct(
     Field(
         "version",
         VersionKind(),
-        doc="The version that is rendered for.",
-        default_doc="1.22, the oldest supported",
+        Version(1, 22),
+        "The version that is rendered for; the default is the oldest supported.",
         example="1.26",
     ),
     Field("directory", ABSOLUTE, "/etc/nginx", "Where the files will live."),
@@ -151,8 +153,8 @@ HAPROXY = Struct(
     Field(
         "version",
         VersionKind(),
-        doc="The version that is rendered for.",
-        default_doc="2.6, the oldest supported",
+        Version(2, 6),
+        "The version that is rendered for; the default is the oldest supported.",
         example="3.0",
     ),
     Field("directory", ABSOLUTE, "/etc/haproxy", "Where the files will live."),

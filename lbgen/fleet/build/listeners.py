@@ -1,0 +1,156 @@
+"""Listeners and clients: who may call what, and how much."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lbgen.fields import INVALID
+from lbgen.fleet.build.context import items, usable
+from lbgen.fleet.build.routes import default_routes, routes
+from lbgen.fleet.schema import listener as table
+from lbgen.model import Acme, Auth, Client, ExternalAuth, Limit, Listener, ListenerTls, Secret, Status
+from lbgen.units import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lbgen.fleet.build.context import Context
+    from lbgen.model import Pool
+    from lbgen.problems import Path
+
+_DEFAULT_BIND = Address("*", 8080)
+
+
+def listener(context: Context, name: str, written: Mapping[str, Any], pools: Sequence[Pool]) -> Listener:
+    """Return the listener that a mapping describes."""
+    values = table.LISTENER.filled(written)
+    path = ("listeners", name)
+    auth = _auth(context, written, path)
+    status = table.STATUS.filled(written.get("status") or {})
+    served = written.get("status", {}) is not None
+    return Listener(
+        name=name,
+        binds=tuple(items(values, "bind")) or (_DEFAULT_BIND,),
+        hosts=tuple(items(values, "hosts")),
+        tls=ListenerTls(**table.TLS.filled(values["tls"])) if values["tls"] else None,
+        redirect_from=tuple(items(values, "redirect_from")),
+        acme=_acme(context, values["acme"], path),
+        http2=values["http2"],
+        max_body=values["max_body"],
+        inspect_body=table.INSPECT.filled(values["inspect"])["body"],
+        behind_proxy=values["behind_proxy"],
+        trusted_proxies=tuple(items(values, "trusted_proxies")),
+        accept_proxy=values["accept_proxy"],
+        auth=auth,
+        limits=_limits(written.get("limits"), auth, (*path, "limits"), context),
+        cors_origins=tuple(items(values["cors"] or {}, "origins")),
+        websocket=values["websocket"],
+        routes=_routes(context, written, pools, (*path, "routes")),
+        status=Status(status["live"], status["ready"], status["when"]) if served else _NO_STATUS,
+        path=path,
+    )
+
+
+_NO_STATUS = Status(None, None, "any_pool")
+
+
+def _routes(context: Context, written: Mapping[str, Any], pools: Sequence[Pool], path: Path) -> Any:  # noqa: ANN401
+    given = written.get("routes")
+    if given is INVALID:
+        return ()
+    return routes(context, given, path) if given else default_routes(context, pools, path)
+
+
+def _acme(context: Context, written: Mapping[str, Any] | None, path: Path) -> Acme | None:
+    if not written:
+        return None
+    values = table.ACME.filled(written)
+    if values["pool"]:
+        context.known_pool(values["pool"], (*path, "acme", "pool"))
+    return Acme(values["pool"], values["webroot"])
+
+
+def _auth(context: Context, listener_written: Mapping[str, Any], path: Path) -> Auth:
+    written = listener_written.get("auth")
+    if not isinstance(written, dict):
+        if written is None and context.clients:
+            message = f"the fleet has clients, and '{path[-1]}' has no 'auth': it would serve everybody"
+            hint = "write 'auth: {clients: all}', or 'auth: none' if everybody may call"
+            context.error("listener-without-auth", message, path, hint, on_key=True)
+        return _OPEN
+    values = table.AUTH.filled(written)
+    external = _external(values["external"])
+    return Auth(
+        clients=_auth_clients(context, written, (*path, "auth")),
+        header=values["header"],
+        upstream=_upstream(values["upstream"]),
+        external=external,
+        except_from=tuple(items(values, "except")),
+        required=True,
+    )
+
+
+_OPEN = Auth((), "Authorization", "strip", None, (), required=False)
+
+
+def _auth_clients(context: Context, written: Mapping[str, Any], path: Path) -> tuple[str, ...]:
+    named = written.get("clients")
+    if named is INVALID or (named is None and "external" in written):
+        return ()
+    if isinstance(named, list):
+        return tuple(
+            name
+            for index, name in enumerate(named)
+            if name is not INVALID and context.known_client(name, (*path, "clients", index))
+        )
+    if not context.clients:
+        message = "the listener asks for keys, and the fleet has no 'clients' that could have one"
+        context.error("no-clients", message, path, "define 'clients' with their keys, or write 'auth: none'")
+    return context.clients
+
+
+def _external(written: Mapping[str, Any] | None) -> ExternalAuth | None:
+    if not written or usable(written.get("url"), None) is None:
+        return None
+    values = table.EXTERNAL.filled(written)
+    return ExternalAuth(values["url"], tuple(items(values, "forward")))
+
+
+def _upstream(written: Any) -> str | Secret:  # noqa: ANN401 - a word, or a mapping with a secret
+    if isinstance(written, dict):
+        secret: Secret = usable(written.get("set"), Secret("env", "REFUSED"))
+        return secret
+    return str(written)
+
+
+def _limits(written: Any, auth: Auth, path: Path, context: Context) -> tuple[Limit, ...]:  # noqa: ANN401
+    single = not context.document.written((*path, 0))
+    made = []
+    for index, entry in enumerate(usable(written, ())):
+        if entry is INVALID:
+            continue
+        values = table.LIMIT.filled(entry)
+        per = values["per"] or ("client" if auth.clients else "ip")
+        where = path if single else (*path, index)
+        made.append(Limit(values["rate"], values["burst"], values["concurrent"], per, where))
+    return tuple(made)
+
+
+def client(context: Context, name: str, written: Mapping[str, Any]) -> Client:
+    """Return the client that a mapping describes."""
+    values = table.CLIENT.filled(written)
+    path = ("clients", name)
+    pools = items(values, "pools")
+    single = not context.document.written((*path, "pools", 0))
+    for index, pool in enumerate(pools):
+        context.known_pool(pool, (*path, "pools") if single else (*path, "pools", index))
+    return Client(
+        name=name,
+        keys=(values["key"],) if values["key"] else tuple(items(values, "keys")),
+        priority=values["priority"],
+        rate=values["rate"],
+        burst=values["burst"],
+        max_in_flight=values["max_in_flight"],
+        pools=tuple(pools),
+        path=path,
+    )

@@ -1,0 +1,159 @@
+"""Pools, with the defaults that their engines decide."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lbgen.engines import ENGINES
+from lbgen.fields import INVALID
+from lbgen.fleet.build.context import items, usable
+from lbgen.fleet.build.discovery import discovered
+from lbgen.fleet.build.servers import named, servers
+from lbgen.fleet.schema import pool as table
+from lbgen.fleet.schema.common import HEADERS, TIMEOUTS
+from lbgen.model import (
+    Discovery,
+    Dns,
+    Headers,
+    Health,
+    Keepalive,
+    PassiveHealth,
+    Pool,
+    Queue,
+    Retry,
+    Server,
+    ServerTls,
+    StrategyChoice,
+    Timeouts,
+)
+from lbgen.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lbgen.engines import Engine
+    from lbgen.fleet.build.context import Context
+    from lbgen.problems import Path
+
+_DEFAULT_SESSION_HEADER = "X-Session-Id"
+
+
+def pool(context: Context, name: str, written: Mapping[str, Any]) -> Pool:
+    """Return the pool that a mapping describes."""
+    values = table.POOL.filled(written)
+    path = ("pools", name)
+    engine = ENGINES[values["engine"]]
+    discovery = _discovery(context, values["discover"], path)
+    return Pool(
+        name=name,
+        engine=engine.name,
+        models=tuple(items(values, "models")),
+        strategy=strategy(values["strategy"]),
+        servers=_servers(context, written, discovery, path),
+        max_in_flight=values["max_in_flight"],
+        queue=Queue(**table.QUEUE.filled(values["queue"])),
+        health=_health(written.get("health", {}), engine),
+        passive_health=_passive_health(written.get("passive_health", {})),
+        warmup=values["warmup"],
+        retry=_retry(written.get("retry", {})),
+        timeouts=Timeouts(**TIMEOUTS.filled(values["timeouts"])),
+        keepalive=_keepalive(written.get("keepalive", {}), engine),
+        tls=_tls(values["tls"]),
+        protocol=values["protocol"],
+        host_header=values["host_header"],
+        headers=headers(values["headers"]),
+        dns=_dns(values["dns"]),
+        discover=discovery,
+        allow_empty=values["allow_empty"],
+        standby=values["standby"],
+        path=path,
+    )
+
+
+def strategy(written: Mapping[str, Any]) -> StrategyChoice:
+    """Return a strategy with its parameters, defaults filled in."""
+    name = usable(written.get("name"), DEFAULT_STRATEGY)
+    parameters = {
+        field.name: usable(written.get(field.name), field.default) for field in STRATEGIES[name].parameters
+    }
+    if name != "session":
+        return StrategyChoice(name, parameters)
+    source = {key: value for key, value in parameters.items() if value}
+    return StrategyChoice(name, source or {"header": _DEFAULT_SESSION_HEADER})
+
+
+def headers(written: Mapping[str, Any] | None) -> Headers:
+    """Return changes of headers; what was refused is left out."""
+    values = HEADERS.filled(written)
+    settings = {key: value for key, value in values["set"].items() if value is not INVALID}
+    return Headers(settings, tuple(items(values, "remove")))
+
+
+def _servers(
+    context: Context, written: Mapping[str, Any], discovery: Discovery | None, path: Path
+) -> tuple[Server, ...]:
+    entries = usable(written.get("servers"), None)
+    where = (*path, "servers")
+    if discovery is None or discovery.file is None:
+        found = servers(context, entries or (), where)
+        empty = entries == []
+    else:
+        where = (*path, "discover", "file")
+        drafts = discovered(context, discovery.file, where)
+        found = named(context, drafts or [])
+        empty = drafts == []
+    if empty and not written.get("allow_empty"):
+        hint = "name its servers, or write 'allow_empty: true' to have it answer 503"
+        context.error("empty-pool", f"the pool '{path[-1]}' has no servers", where, hint)
+    return found
+
+
+def _discovery(context: Context, written: Mapping[str, Any] | None, path: Path) -> Discovery | None:
+    if not written:
+        return None
+    values = table.DISCOVER.filled(written)
+    if values["dns"] and "port" not in written:
+        message = "'discover' needs the key 'port': a name has addresses, but no port"
+        context.error("missing-key", message, (*path, "discover"))
+    if values["dns"] is None and values["file"] is None:
+        return None
+    return Discovery(values["dns"], values["port"], values["max"], values["file"])
+
+
+def _health(written: Any, engine: Engine) -> Health | None:  # noqa: ANN401 - mapping, "tcp" or None
+    if written is None:
+        return None
+    values = table.HEALTH.filled(written if isinstance(written, dict) else {})
+    if written != "tcp":
+        values["path"] = values["path"] or engine.health_path
+    checked = {key: value for key, value in values["headers"].items() if value is not INVALID}
+    return Health(**values | {"headers": checked})
+
+
+def _passive_health(written: Any) -> PassiveHealth:  # noqa: ANN401 - mapping or None
+    values = PassiveHealth(**table.PASSIVE_HEALTH.filled(written or {}))
+    return values._replace(failures=0) if written is None else values
+
+
+def _retry(written: Any) -> Retry:  # noqa: ANN401 - mapping or None
+    values = table.RETRY.filled(written or {})
+    attempts = 0 if written is None else values["attempts"]
+    return Retry(attempts, tuple(items(values, "on")), values["within"], values["replay_posts"])
+
+
+def _keepalive(written: Any, engine: Engine) -> Keepalive | None:  # noqa: ANN401 - mapping or None
+    if written is None:
+        return None
+    values = table.KEEPALIVE.filled(written or {})
+    return Keepalive(values["idle"], values["idle_timeout"] or engine.idle_timeout, values["requests"])
+
+
+def _tls(written: Any) -> ServerTls | None:  # noqa: ANN401 - mapping, boolean or None
+    if written is None or written is False:
+        return None
+    return ServerTls(**table.TLS.filled(written if isinstance(written, dict) else {}))
+
+
+def _dns(written: Mapping[str, Any] | None) -> Dns:
+    values = table.DNS.filled(written)
+    return Dns(values["mode"], tuple(items(values, "resolver")), values["valid"])

@@ -1,0 +1,155 @@
+"""Routes: those that are written, and those that follow from the pools."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from lbgen.fields import INVALID
+from lbgen.fleet.build.context import items, usable
+from lbgen.fleet.build.pools import headers
+from lbgen.fleet.schema.common import ROUTE_TIMEOUTS
+from lbgen.fleet.schema.route import RESPOND, ROUTE
+from lbgen.model import Headers, Match, Respond, Route, Timeouts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lbgen.fleet.build.context import Context
+    from lbgen.model import Pool
+    from lbgen.problems import Path
+
+
+def routes(context: Context, written: Sequence[Any], path: Path) -> tuple[Route, ...]:
+    """Return the routes that a listener names. `path`: the listener's ``routes``."""
+    made = [
+        _route(context, values, (*path, index), index)
+        for index, values in enumerate(written)
+        if values is not INVALID
+    ]
+    _complain_about_names(context, made)
+    return tuple(made)
+
+
+def default_routes(context: Context, pools: Sequence[Pool], path: Path) -> tuple[Route, ...]:
+    """Return the routes of a listener without any: everything to the only pool, or models to their pools."""
+    able = [pool for pool in pools if not pool.standby]
+    if len(able) == 1:
+        return (_plain("default", able[0].name, Match(), path),)
+    for pool in able:
+        if not pool.models and not context.refused((*pool.path, "models")):
+            message = f"no route leads to the pool '{pool.name}', and it has no 'models'"
+            hint = (
+                "give each pool its 'models', or the listener 'routes', or mark the pool with 'standby: true'"
+            )
+            context.error("unrouted-pool", message, pool.path, hint, on_key=True)
+    return tuple(
+        _plain(pool.name, pool.name, Match(models=pool.models), path) for pool in able if pool.models
+    )
+
+
+def _plain(name: str, pool: str, match: Match, path: Path) -> Route:
+    return Route(
+        name=name,
+        match=match,
+        pool=pool,
+        split={},
+        split_by="request",
+        when_down=None,
+        respond=None,
+        strip_prefix=False,
+        add_prefix="",
+        priority=None,
+        timeouts=Timeouts(),
+        headers=Headers(),
+        path=path,
+    )
+
+
+def _route(context: Context, written: Mapping[str, Any], path: Path, index: int) -> Route:
+    values = ROUTE.filled(written)
+    split = {name: share for name, share in (values["split"] or {}).items() if share is not INVALID}
+    _complain(context, written, split, path)
+    return Route(
+        name=values["name"] or f"route-{index + 1}",
+        match=_match(values),
+        pool=values["pool"],
+        split=split,
+        split_by=_by(values["by"]),
+        when_down=values["when_down"],
+        respond=_respond(values["respond"]),
+        strip_prefix=values["strip_prefix"],
+        add_prefix=(values["add_prefix"] or "").rstrip("/"),
+        priority=values["priority"],
+        timeouts=Timeouts(**ROUTE_TIMEOUTS.filled(values["timeouts"])),
+        headers=headers(values["headers"]),
+        path=path,
+    )
+
+
+def _match(values: Mapping[str, Any]) -> Match:
+    conditions = usable(values["header"], {})
+    return Match(
+        hosts=tuple(items(values, "host")),
+        methods=tuple(items(values, "method")),
+        paths=tuple(path.rstrip("/") or "/" for path in items(values, "path")),
+        paths_exact=tuple(items(values, "path_exact")),
+        headers={key: value for key, value in conditions.items() if value is not INVALID},
+        models=tuple(items(values, "model")),
+        prompt_over=values["prompt_over"],
+        prompt_under=values["prompt_under"],
+        max_tokens_over=values["max_tokens_over"],
+        websocket=values["websocket"],
+    )
+
+
+def _by(written: Any) -> str:  # noqa: ANN401 - a word, or a mapping with the header
+    if isinstance(written, dict):
+        name = written.get("header", INVALID)
+        return "request" if name is INVALID else f"header:{name}"
+    return str(written)
+
+
+def _respond(written: Mapping[str, Any] | None) -> Respond | None:
+    if written is None:
+        return None
+    values = RESPOND.filled(written)
+    if "json" in written:
+        # Without characters beyond ASCII the answer is the same under every encoding.
+        body = json.dumps(values["json"], separators=(",", ":"))
+        return Respond(values["status"], body, "application/json")
+    return Respond(values["status"], values["body"] or "", values["content_type"] or "text/plain")
+
+
+def _complain(context: Context, written: Mapping[str, Any], split: Mapping[str, int], path: Path) -> None:
+    for key in ("pool", "when_down"):
+        name = usable(written.get(key), None)
+        if name is not None:
+            context.known_pool(name, (*path, key))
+    for name in split:
+        context.known_pool(name, (*path, "split", name), on_key=True)
+    if split and not any(split.values()):
+        context.error("split-of-nothing", "all shares of the split are 0", (*path, "split"))
+    if "by" in written and "split" not in written:
+        context.error(
+            "key-without-effect",
+            "'by' says how to split, and there is no 'split'",
+            (*path, "by"),
+            on_key=True,
+        )
+    if "when_down" in written and "respond" in written:
+        message = "'when_down' is for routes to pools; a fixed answer is never down"
+        context.error("key-without-effect", message, (*path, "when_down"), on_key=True)
+    if written.get("strip_prefix") and "path" not in written:
+        message = "'strip_prefix' takes 'path' off, and there is none"
+        context.error("missing-key", message, (*path, "strip_prefix"), on_key=True)
+
+
+def _complain_about_names(context: Context, made: Sequence[Route]) -> None:
+    seen: dict[str, Path] = {}
+    for route in made:
+        if route.name in seen:
+            first = context.place(seen[route.name])
+            message = f"a route named '{route.name}' is there twice; the first is at {first}"
+            context.error("duplicate-name", message, (*route.path, "name"))
+        seen.setdefault(route.name, (*route.path, "name"))

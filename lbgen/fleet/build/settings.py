@@ -1,0 +1,82 @@
+"""What is not traffic: balancers, metrics, logs, targets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lbgen.fields import INVALID
+from lbgen.fleet.build.context import items, usable
+from lbgen.fleet.schema import settings as table
+from lbgen.model import Balancers, Logs, Metrics, TargetSettings
+from lbgen.problems import LbgenError
+from lbgen.vocabulary import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lbgen.fleet.build.context import Context
+
+
+def balancers(context: Context, written: Any) -> Balancers:  # noqa: ANN401 - a number or a mapping
+    """Return how many balancers there are, and where they reach each other."""
+    if isinstance(written, int):
+        return Balancers(written, {})
+    values = usable(written, {})
+    peers = {
+        name: address for name, address in usable(values.get("peers"), {}).items() if address is not INVALID
+    }
+    count = usable(values.get("count"), len(peers) or 1)
+    if peers and count != len(peers):
+        message = f"'count' is {count}, and {len(peers)} peers are named"
+        context.error(
+            "balancers-mismatch", message, ("balancers", "count"), "leave 'count' out, or name all peers"
+        )
+    return Balancers(count, peers)
+
+
+def metrics(written: Any) -> Metrics | None:  # noqa: ANN401 - a mapping, or nothing
+    """Return the metrics listener; None without one."""
+    binds = tuple(items(usable(written, {}), "bind"))
+    if not binds:
+        return None
+    auth = usable(written.get("auth"), {})
+    return Metrics(
+        binds=binds,
+        allow=tuple(items(written, "allow")),
+        user=usable(auth.get("user"), None),
+        password=usable(auth.get("password"), None),
+        path=("metrics",),
+    )
+
+
+def logs(written: Any) -> Logs:  # noqa: ANN401 - a mapping, or nothing
+    """Return the access log."""
+    return Logs(**table.LOGS.filled(usable(written, {})))
+
+
+def targets(
+    written: Any,  # noqa: ANN401 - a mapping, or nothing
+    requested: Sequence[str],
+    versions: Mapping[str, str],
+) -> tuple[TargetSettings, ...]:
+    """Return the settings of the requested targets; else of those in the file; else of all."""
+    values = usable(written, {})
+    names = list(dict.fromkeys(requested)) or list(values) or list(table.TARGET_STRUCTS)
+    return tuple(_target(name, usable(values.get(name), {}), versions.get(name)) for name in names)
+
+
+def _target(name: str, written: Mapping[str, Any], version: str | None) -> TargetSettings:
+    if name not in table.TARGET_STRUCTS:
+        raise LbgenError(f"there is no target '{name}': there are {', '.join(table.TARGET_STRUCTS)}")
+    values = table.TARGET_STRUCTS[name].filled(written)
+    if version is not None:
+        try:
+            values["version"] = Version.parse(version)
+        except ValueError as error:
+            raise LbgenError(str(error)) from None
+    raw = values.pop("raw") or {}
+    values["raw"] = {level: tuple(items(raw, level)) for level in raw}
+    for key in ("modules", "without"):
+        if key in values:
+            values[key] = tuple(items(values, key))
+    return TargetSettings(name=name, path=("targets", name), **values)
