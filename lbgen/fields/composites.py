@@ -136,20 +136,34 @@ class Struct(Kind):
             return self._short(node, path, problems)
         values: dict[str, Any] = {}
         by_name = self.by_name
+        strange = False
         for key_node, value_node in node.value:
             name = key_node.value
             field = by_name.get(name)
             if field is not None:
                 values[name] = field.kind.read(value_node, (*path, name), problems)
             elif not name.startswith("x-"):
-                self._unknown(key_node, path, problems)
+                strange = True
+                self._unknown(key_node, value_node, path, problems)
+        # A key that is unknown is most likely the one that is missing: one mistake, one problem.
+        if not strange:
+            self._complain_about_missing(values, node, path, problems)
+        for group in self.groups:
+            _complain_about_conflict(group, values, node, path, problems)
+        return values
+
+    def _complain_about_missing(
+        self, values: Mapping[str, Value], node: Node, path: Path, problems: list[Problem]
+    ) -> None:
         for field in self.fields:
             if field.required and field.name not in values:
                 message = f"{label(path)} needs the key '{field.name}'"
                 refuse(problems, node, Problem("missing-key", message, path, hint=field.doc))
         for group in self.groups:
-            _check_group(group, values, node, path, problems)
-        return values
+            if sum(key in values for key in group.keys) < group.least:
+                keys = ", ".join(f"'{key}'" for key in group.keys)
+                message = f"{label(path)} needs one of the keys {keys}"
+                refuse(problems, node, Problem("missing-key", message, path))
 
     def _short(self, node: Node, path: Path, problems: list[Problem]) -> Value:
         if not self.shorthand or node.tag == NULL:
@@ -157,14 +171,15 @@ class Struct(Kind):
         value = self.by_name[self.shorthand].kind.read(node, path, problems)
         return value if value is INVALID else {self.shorthand: value}
 
-    def _unknown(self, key_node: Node, path: Path, problems: list[Problem]) -> None:
+    def _unknown(self, key_node: Node, value_node: Node, path: Path, problems: list[Problem]) -> None:
         name = key_node.value
         where = f"in {label(path)}" if path else "at the top of the fleet file"
         message = f"there is no key '{shown(name)}' {where}"
-        hint = self._suggestion(name)
+        hint = self.suggestion(name, value_node)
         refuse(problems, key_node, Problem("unknown-key", message, (*path, name), hint=hint, on_key=True))
 
-    def _suggestion(self, name: str) -> str:
+    def suggestion(self, name: str, value: Node) -> str:  # noqa: ARG002 - for those who know more
+        """Return what a key that is unknown was probably meant to be."""
         for field in self.fields:
             if name.lower() in field.instead_of:
                 return f"'{field.name}' is what lbgen calls it"
@@ -204,17 +219,16 @@ class Struct(Kind):
         return "write the keys below it, each on a line of its own: " + ", ".join(list(self.by_name)[:6])
 
 
-def _check_group(
+def _complain_about_conflict(
     group: Group, values: Mapping[str, Value], node: Node, path: Path, problems: list[Problem]
 ) -> None:
     there = [key for key in group.keys if key in values]
-    if len(there) > group.most:
-        second = next(key_node for key_node, _ in node.value if key_node.value == there[-1])
-        message = f"{label(path)} has both '{there[0]}' and '{there[-1]}': write one of them"
-        refuse(problems, second, Problem("conflicting-keys", message, (*path, there[-1]), on_key=True))
-    elif len(there) < group.least:
-        message = f"{label(path)} needs one of the keys " + ", ".join(f"'{key}'" for key in group.keys)
-        refuse(problems, node, Problem("missing-key", message, path))
+    if len(there) <= group.most:
+        return
+    last = next(key_node for key_node, _ in reversed(node.value) if key_node.value in there)
+    other = next(key for key in there if key != last.value)
+    message = f"{label(path)} has both '{other}' and '{last.value}': write one of them"
+    refuse(problems, last, Problem("conflicting-keys", message, (*path, last.value), on_key=True))
 
 
 def _group_schema(group: Group) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from lbgen.fields.base import (
     BOOL,
     FLOAT,
     INT,
+    INVALID,
     MAX_TEXT,
     STR,
     Kind,
@@ -52,21 +53,24 @@ class Text(Kind):
 
     def read(self, node: Node, path: Path, problems: list[Problem]) -> Value:
         tag = node.tag
-        if tag != STR and not (self.numbers and tag == INT and node.id == "scalar"):
+        if tag != STR and not (self.numbers and tag == INT):
             return wrong_type(self, node, path, problems)
         text = node.value
         if len(text) > self.limit or not text.isprintable():
             reason = unsafe(text, self.limit)
             if reason:
                 return refuse(problems, node, Problem("unsafe-text", f"{label(path)} {reason}", path))
-        if self.pattern and not compiled(self.pattern).fullmatch(text):
-            return bad_value(f"'{shown(text)}' is not {self.what}", node, path, problems)
-        if self.parse is None:
-            return text
+        if tag == INT and has_leading_zero(text):
+            return INVALID
         try:
-            return self.parse(text)
+            return self._value(text)
         except ValueError as error:
             return bad_value(str(error), node, path, problems)
+
+    def _value(self, text: str) -> Value:
+        if self.pattern and not compiled(self.pattern).fullmatch(text):
+            raise ValueError(f"'{shown(text)}' is not {self.what}")
+        return text if self.parse is None else self.parse(text)
 
     def schema(self) -> dict[str, Any]:
         text: dict[str, Any] = {"type": "string", "maxLength": self.limit}
@@ -85,6 +89,12 @@ class Text(Kind):
         if node.id == "sequence":
             return "brackets make a list in YAML: quote a value that has brackets"
         return ""
+
+
+def has_leading_zero(text: str) -> bool:
+    """Tell whether a number has one, which the reader of the source has refused already."""
+    digits = text.lstrip("+-")
+    return digits[:1] == "0" and digits[1:2].isdigit()
 
 
 def unsafe(text: str, limit: int = MAX_TEXT) -> str:
@@ -126,26 +136,29 @@ class Integer(Kind):
         if node.tag != INT:
             return wrong_type(self, node, path, problems)
         text = node.value
+        if has_leading_zero(text):
+            return INVALID
         number = text[1:] if text[0] == "-" else text
-        # 010 is eight in YAML 1.1, ten in 1.2, and 0x1F90 is no port: plain digits only.
-        if not number.isdecimal() or not number.isascii() or (number[0] == "0" and number != "0"):
-            message = f"'{shown(text)}' is not a number in plain decimal digits without leading zeros"
-            return bad_value(message, node, path, problems)
+        # 0x1F90 is a number in YAML, but hardly what a port looks like.
+        if not number.isdecimal() or not number.isascii():
+            return bad_value(f"'{shown(text)}' is not in plain decimal digits", node, path, problems)
         if len(number) > 18 or not self.min <= int(text) <= self.max:
-            message = f"{shown(text)} is not {self._range()}"
+            message = f"{shown(text)} is out of range: it has to be {self._range()}"
             return bad_value(message, node, path, problems)
         return int(text)
 
     def _range(self) -> str:
         if self.max == 2_147_483_647:
             return f"{self.min} or more"
+        if self.min == self.max:
+            return str(self.min)
         return f"from {self.min} to {self.max}"
 
     def schema(self) -> dict[str, Any]:
         return {"type": "integer", "minimum": self.min, "maximum": self.max}
 
     def describe(self) -> str:
-        return f"a whole number, {self._range()}"
+        return f"a whole number, {self._range()}".replace(", from", " from")
 
     def hint(self, node: Node) -> str:
         if node.tag == STR and node.value.isdecimal():

@@ -1,5 +1,7 @@
 """The fields of a pool and of its servers."""
 
+from typing import TYPE_CHECKING
+
 from lbgen.engines import ENGINE_ALIASES, ENGINES
 from lbgen.fields import (
     Boolean,
@@ -30,13 +32,28 @@ from lbgen.fleet.kinds import (
 from lbgen.fleet.schema.common import HEADERS, HOUR, MINUTE, TIMEOUTS
 from lbgen.strategies.registry import ALIASES, DEFAULT_STRATEGY, STRATEGIES
 
+if TYPE_CHECKING:
+    from lbgen.fields.base import Node
+
 _CAP_DOC = (
     "The most requests in flight at one server, from all balancers together: "
     "NGINX max_conns, HAProxy maxconn."
 )
 _CAPS = ("maxconn", "max_conns", "max_connections", "max_inflight", "concurrency", "parallelism", "limit")
 
-SERVER = Struct(
+
+class _Server(Struct):
+    """A server's mapping; ``- gpu-2: 8000`` looks like one and is an address with a space too many."""
+
+    __slots__ = ()
+
+    def suggestion(self, name: str, value: "Node") -> str:
+        if value.id == "scalar" and value.value.isdecimal() and name not in ("port", "id"):
+            return f"write the address without a space: {name}:{value.value}"
+        return super().suggestion(name, value)
+
+
+SERVER = _Server(
     "a server, or with a range several alike",
     Field(
         "address",
