@@ -80,8 +80,7 @@ class Document:
     def _step(self, node: Node, step: str | int) -> tuple[Node, Node] | None:
         if isinstance(step, int):
             if node is None or node.id != "sequence":
-                # One value stands for a list of one: servers: "gpu-[0-7]:8000".
-                return (None, node) if node is not None and node.id == "scalar" else None
+                return None
             return (None, node.value[step]) if step < len(node.value) else None
         if node is None or node.id != "mapping":
             return None
@@ -153,13 +152,18 @@ def paused_collector() -> Iterator[None]:
             gc.enable()
 
 
+def unix_lines(text: str) -> str:
+    """Return a text without its byte order mark, and with one kind of line end."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
 def _cleaned(source: Source) -> tuple[str, list[Problem]]:
     """Return the text with line ends as editors count them, and what may not stand in it replaced.
 
     The parser stops at a control character, and counts U+0085 and U+2028 as ends of lines, after
     which every line number is off by one for an editor.
     """
-    text = source.text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    text = unix_lines(source.text)
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text, []
     problems: list[Problem] = []

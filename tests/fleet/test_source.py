@@ -60,7 +60,6 @@ def test_scalars_have_core_schema_types(text: str, kind: str) -> None:
         ("8080: x", [("key-not-string", 1, 1)]),
         ("true: x", [("key-not-string", 1, 1)]),
         ("a: {~: 1}", [("key-not-string", 1, 5)]),
-        ("a: {: 1}", [("key-not-string", 1, 5)]),
         ("? [a]\n: b", [("key-not-string", 1, 3)]),
         ("a: {{ host }}", [("key-not-string", 1, 5)]),
         ("---\na: 1\n---\nb: 2", [("several-documents", 3, 1)]),
@@ -228,6 +227,6 @@ def test_locate_and_written() -> None:
     assert document.written((*servers, 1, "weight"))
     assert not document.written((*servers, 0, "weight"))
     assert not document.written((*servers, 2))
-    assert document.written(("pools", "chat", "models", 0)), "one value is a list of one"
+    assert not document.written(("pools", "chat", "models", 0))
     assert not document.written(("pools", "chat", "models", "x"))
     assert not document.written(("listeners",))
