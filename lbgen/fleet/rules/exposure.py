@@ -25,7 +25,9 @@ def _open(listener: Listener) -> bool:
 def open_listener(fleet: Fleet) -> Iterator[Finding]:
     """Find listeners that everybody can use."""
     for listener in fleet.listeners:
-        if _open(listener) and is_public(listener.binds):
+        # With clients and nothing said about auth, the file is in error already: listener-without-auth.
+        undecided = fleet.clients and not fleet.origins.written((*listener.path, "auth"))
+        if _open(listener) and is_public(listener.binds) and not undecided:
             binds = ", ".join(map(str, listener.binds))
             message = f"everybody who reaches {binds} can use the fleet: there is no auth"
             yield Finding(_door(fleet, listener), message)
@@ -36,18 +38,6 @@ def _door(fleet: Fleet, listener: Listener) -> Path:
         if fleet.origins.written((*listener.path, key)):
             return (*listener.path, key)
     return listener.path
-
-
-def clients_without_auth(fleet: Fleet) -> Iterator[Finding]:
-    """Find listeners that do not say what the fleet's clients are for."""
-    for listener in fleet.listeners:
-        if (
-            fleet.clients
-            and not listener.auth.required
-            and not fleet.origins.written((*listener.path, "auth"))
-        ):
-            message = f"clients are defined, and '{listener.name}' asks nobody for a key"
-            yield Finding(listener.path, message)
 
 
 def per_client_without_auth(fleet: Fleet) -> Iterator[Finding]:
@@ -181,15 +171,6 @@ RULES = (
         "write 'auth: {clients: all}' and 'clients', or bind to 127.0.0.1; where the network guards it, "
         "'auth: none  # lbgen: ignore[open-listener]' says so",
         open_listener,
-    ),
-    Rule(
-        "clients-without-auth",
-        Severity.ERROR,
-        "`clients` are defined, and a listener has no `auth`",
-        "The file says who may call, and this door lets everybody in: keys, limits and pools of clients "
-        "mean nothing there. An error, because it is so easily overlooked.",
-        "write 'auth: {clients: all}' in the listener, or 'auth: none' if everybody may call",
-        clients_without_auth,
     ),
     Rule(
         "per-client-without-auth",

@@ -33,7 +33,7 @@ def retry_pays_twice(fleet: Fleet) -> Iterator[Finding]:
                 f"'{reasons}' comes after a server may have begun: a GET is run again; a prompt is a POST, "
                 "and 'replay_posts: false' keeps those from being paid for twice"
             )
-        yield Finding(place, message)
+        yield Finding((*place, pool.retry.on.index(late[0])), message)
 
 
 def replay_without_reason(fleet: Fleet) -> Iterator[Finding]:

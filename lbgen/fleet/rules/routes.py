@@ -24,7 +24,7 @@ def duplicate_route(fleet: Fleet) -> Iterator[Finding]:
     """Find routes with the same conditions."""
     for listener in fleet.listeners:
         seen: dict[object, Route] = {}
-        for route in _written_routes(fleet, listener):
+        for route in _written_routes(listener):
             first = seen.setdefault(_normal(route.match), route)
             if first is not route:
                 what = "the same conditions" if route.match != _NOTHING else "no condition"
@@ -32,8 +32,9 @@ def duplicate_route(fleet: Fleet) -> Iterator[Finding]:
                 yield Finding(route.path, message)
 
 
-def _written_routes(fleet: Fleet, listener: Listener) -> tuple[Route, ...]:
-    return listener.routes if fleet.origins.written((*listener.path, "routes")) else ()
+def _written_routes(listener: Listener) -> tuple[Route, ...]:
+    """Return the routes that stand in the file, and none that follow from the pools."""
+    return tuple(route for route in listener.routes if isinstance(route.path[-1], int))
 
 
 def _normal(match: Match) -> object:
@@ -49,7 +50,7 @@ def shadowed_route(fleet: Fleet) -> Iterator[Finding]:
     """Find routes whose every request an earlier one takes."""
     for listener in fleet.listeners:
         groups: dict[object, list[Route]] = {}
-        for route in _written_routes(fleet, listener):
+        for route in _written_routes(listener):
             groups.setdefault(_shape(route.match), []).append(route)
         for routes in groups.values():
             yield from _shadowed(routes)
@@ -94,8 +95,8 @@ def _takes(pattern: str, text: str, *, globs: bool) -> bool:
 
 def unreached_pool(fleet: Fleet) -> Iterator[Finding]:
     """Find pools that no route leads to."""
-    if any(not listener.routes for listener in fleet.listeners):
-        return
+    if not all(map(_written_routes, fleet.listeners)):
+        return  # Routes that follow from the pools leave none out, or the file is in error: unrouted-pool.
     reached = {name for listener in fleet.listeners for name in routed_pools(listener)}
     for pool in fleet.pools:
         if pool.name not in reached and not pool.standby:
@@ -113,7 +114,7 @@ def reached_standby(fleet: Fleet) -> Iterator[Finding]:
 
 def model_in_two_pools(fleet: Fleet) -> Iterator[Finding]:
     """Find models that two pools list, where models alone decide."""
-    if all(_written_routes(fleet, listener) for listener in fleet.listeners):
+    if all(_written_routes(listener) for listener in fleet.listeners):
         return
     first: dict[str, Pool] = {}
     for pool in fleet.pools:
@@ -151,10 +152,11 @@ def client_without_route(fleet: Fleet) -> Iterator[Finding]:
     for client in fleet.clients:
         knowing = [listener for listener in fleet.listeners if client.name in listener.auth.clients]
         reached = {name for listener in knowing for name in routed_pools(listener)}
-        lost = [name for name in client.pools if name not in reached]
+        lost = [index for index, name in enumerate(client.pools) if name not in reached]
         if knowing and lost:
-            message = f"'{client.name}' may use '{lost[0]}', but no listener that knows its key leads there"
-            yield Finding((*client.path, "pools"), message)
+            name = client.pools[lost[0]]
+            message = f"'{client.name}' may use '{name}', but no listener that knows its key leads there"
+            yield Finding((*client.path, "pools", lost[0]), message)
 
 
 RULES = (
