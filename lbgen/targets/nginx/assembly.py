@@ -30,10 +30,12 @@ class Assembly:
         self.literals = Literals("lb_text")
         self.secret_literals = Literals("lb_secret")
         self.maps: list[Map] = []
+        self.geos: list[Map] = []
         self.splits: list[Map] = []
         self.directives: list[Syntax] = []
         """Single directives of the http level, such as zones."""
         self.resolve = secrets.resolve
+        self._numbers: dict[str, int] = {}
         self.secret_maps: list[Map] = []
         """Maps whose patterns hold keys."""
 
@@ -42,6 +44,25 @@ class Assembly:
         if isinstance(value, Secret):
             return self.secret_literals.word(self.resolve(value), always=True)
         return self.literals.word(value)
+
+    def geo(self, source: str, variable: str, networks: Iterable[str]) -> Syntax:
+        """Add a `geo` block that makes the variable 1 for these networks and empty elsewhere."""
+        pairs = (
+            Pair(Syntax("default"), Syntax('""')),
+            *(Pair(Syntax(network), Syntax("1")) for network in networks),
+        )
+        self.geos.append(Map(Syntax(source), Syntax(variable), pairs))
+        return Syntax(variable)
+
+    def directive(self, text: str) -> None:
+        """Add a directive of the http level, without its semicolon, once."""
+        if text not in self.directives:
+            self.directives.append(Syntax(text))
+
+    def number(self, kind: str) -> int:
+        """Return a number not yet given to this kind of variable."""
+        self._numbers[kind] = self._numbers.get(kind, 0) + 1
+        return self._numbers[kind]
 
     def map(self, source: str, variable: str, entries: Iterable[tuple[str, str]]) -> Syntax:
         """Add a map, unless one of this name exists, and return its variable.
@@ -53,3 +74,13 @@ class Assembly:
             pairs = tuple(Pair(Syntax(pattern), Syntax(result)) for pattern, result in entries)
             self.maps.append(Map(Syntax(source), name, pairs))
         return name
+
+    def flag(self, source: str, entries: Iterable[tuple[str, str]]) -> Syntax:
+        """Return the variable of a map with this content, a new one or one that is there."""
+        pairs = tuple(Pair(Syntax(pattern), Syntax(result)) for pattern, result in entries)
+        for known in self.maps:
+            if known.source == source and known.entries == pairs:
+                return known.variable
+        variable = Syntax(f"$lb_if_{self.number('if')}")
+        self.maps.append(Map(Syntax(source), variable, pairs))
+        return variable

@@ -61,11 +61,15 @@ def error_locations(headers: tuple[Pair, ...]) -> tuple[Location, ...]:
 
 def answer_location(match: str, said: Said, headers: tuple[Pair, ...]) -> Location:
     """Return a location that gives one of the shared answers."""
-    if said.retry_after is not None:
-        headers = (*headers, Pair(Syntax("Retry-After"), Syntax(said.retry_after)))
+    headers = (*headers, *retry_header(said))
     if said.status == 401:
         headers = (*headers, Pair(Syntax("WWW-Authenticate"), Syntax("Bearer")))
     return Location(Syntax(match), answer=json_answer(said), headers=headers)
+
+
+def retry_header(said: Said) -> tuple[Pair, ...]:
+    """Return `Retry-After` where waiting helps."""
+    return () if said.retry_after is None else (Pair(Syntax("Retry-After"), Syntax(said.retry_after)),)
 
 
 def json_answer(said: Said) -> Answer:

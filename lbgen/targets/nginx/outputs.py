@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.targets.nginx.assembly import Assembly
 from lbgen.targets.nginx.edge import sites
+from lbgen.targets.nginx.metrics import metrics_site
 from lbgen.targets.nginx.quoting import quote
 from lbgen.targets.nginx.upstreams import probe_upstreams, upstreams
 from lbgen.targets.nginx.variables import add_common_maps, hash_settings
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 _LEVELS = {"debug": "info", "info": "notice", "notice": "notice", "warning": "warn", "warn": "warn",
            "error": "error", "crit": "crit"}  # fmt: skip
 """NGINX's own `info` has a line for every client that leaves early; its `debug` needs another build."""
+
+
+SECRETS = "secrets/lbgen.conf"
 
 
 class Literal(NamedTuple):
@@ -38,23 +42,36 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         return (Output("upstreams.conf", "nginx/upstreams.conf.j2", alone),)
     made = Assembly(fleet, settings, secrets)
     add_common_maps(made, whole=part.whole)
-    servers = sites(made, _access_log(fleet.logs))
+    servers = (*sites(made, _access_log(fleet.logs)), *metrics_site(made))
     context: dict[str, object] = {
         "part": part.name,
         "main": _main(fleet.logs, settings),
         "settings": (*(map(Syntax, hash_settings(made)) if part.whole else ()), *made.directives),
         "literals": tuple(Literal(*item) for item in made.literals.items()),
-        "includes": (),
+        "includes": (Syntax(SECRETS),) if _has_secrets(made) else (),
         "maps": tuple(made.maps),
+        "geos": tuple(made.geos),
         "splits": tuple(made.splits),
         "log": Log(_access_log(fleet.logs), fleet.logs.format == "combined"),
         "upstreams": (*blocks, *probe_upstreams(fleet, settings)),
         "sites": servers,
         "raw": tuple(map(Syntax, settings.raw.get("http", ()))),
     }
-    if part.whole:
-        return (Output("nginx.conf", "nginx/nginx.conf.j2", context),)
-    return (Output("http.conf", "nginx/http.conf.j2", context),)
+    name = "nginx" if part.whole else "http"
+    return (Output(f"{name}.conf", f"nginx/{name}.conf.j2", context), *_secret_files(made))
+
+
+def _has_secrets(made: Assembly) -> bool:
+    return bool(made.secret_maps or any(made.secret_literals.items()))
+
+
+def _secret_files(made: Assembly) -> tuple[Output, ...]:
+    """Return the file of everything that holds a key: NGINX's master reads it, no worker does."""
+    if not _has_secrets(made):
+        return ()
+    literals = tuple(Literal(*item) for item in made.secret_literals.items())
+    context = {"literals": literals, "maps": tuple(made.secret_maps)}
+    return (Output(SECRETS, "nginx/secrets.conf.j2", context, secret=True),)
 
 
 def _main(logs: Logs, settings: TargetSettings) -> Main:

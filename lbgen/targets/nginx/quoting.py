@@ -32,6 +32,11 @@ def quote(text: str) -> Syntax:
     return _word(text)
 
 
+def quote_plain(text: str) -> Syntax:
+    """Return one literal word for a directive that replaces no variables, such as `location`."""
+    return _word(text)
+
+
 def _word(text: str) -> Syntax:
     if any(ord(character) < 32 or ord(character) == 127 for character in text):
         raise ValueError(f"{text!r} has control characters")
@@ -53,6 +58,15 @@ def regex_word(regex: str) -> Syntax:
     """
     escaped = regex.replace("\\", "\\\\").replace('"', '\\"')
     return Syntax(f'"{escaped}"')
+
+
+def joined(text: str, variables: str) -> Syntax:
+    """Return literal text with variables after it, as one word; raises `ValueError` as `quote` does."""
+    if not text:
+        return Syntax(f'"{variables}"')
+    quote(text)
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return Syntax(f'"{escaped}{variables}"')
 
 
 def escape_regex(text: str) -> str:

@@ -25,9 +25,10 @@ class Map(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A request is answered with `status` where the variable is empty or 0."""
+    """A request is answered with `status` where the condition holds."""
 
-    variable: Syntax
+    condition: Syntax
+    """What stands in the parentheses of `if`."""
     status: int
 
 

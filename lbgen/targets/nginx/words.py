@@ -50,6 +50,11 @@ def slugs(names: Iterable[str]) -> Mapping[str, Syntax]:
     return made
 
 
+def unique(names: Iterable[str]) -> tuple[Syntax, ...]:
+    """Return a slug for each, in order, no two alike even for equal names."""
+    return tuple(slugs(f"{name}{' ' * number}" for number, name in enumerate(names)).values())
+
+
 def variable(name: Syntax) -> str:
     """Return a slug as part of a variable's name."""
     return name.replace("-", "_")

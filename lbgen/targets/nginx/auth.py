@@ -1,0 +1,133 @@
+"""Who may call: keys of clients, an external service, networks that are let through.
+
+Keys stand in regular expressions: NGINX's string maps ignore case (seen on 1.22.1: `bearer SK-ABC` passed
+for `Bearer sk-abc`). They are kept in a file of their own that only its owner may read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.model import Secret
+from lbgen.targets.nginx.conditions import header_variable
+from lbgen.targets.nginx.errors import PREFIX
+from lbgen.targets.nginx.quoting import escape_regex, quote, regex_word
+from lbgen.targets.nginx.views import Check, Location, Map, Pair
+from lbgen.targets.nginx.words import variable
+from lbgen.targets.spec import Syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Listener, Pool
+    from lbgen.targets.nginx.assembly import Assembly
+
+
+def client_variable(made: Assembly, listener: Listener) -> Syntax:
+    """Return the variable that names the client whose key the request has; empty: none known."""
+    if not listener.auth.clients:
+        return Syntax('""')
+    key = _key_variable(made, listener.auth.header)
+    name = Syntax(f"$lb_client_of{key.removeprefix('$lb_key')}")
+    if all(known.variable != name for known in made.secret_maps):
+        entries = [Pair(Syntax("default"), Syntax('""')), *_key_entries(made)]
+        made.secret_maps.append(Map(key, name, tuple(entries)))
+    return name
+
+
+def _key_variable(made: Assembly, header: str) -> Syntax:
+    """Return the variable with the key that a request brought, from the header or from `x-api-key`."""
+    if header.lower() == "authorization":
+        bearer = regex_word(r"~*^bearer +(?<lb_bearer_key>\S+)$")
+        made.map("$http_authorization", "$lb_bearer", [("default", '""'), (bearer, "$lb_bearer_key")])
+        given = "$lb_bearer"
+    else:
+        given = header_variable(header)
+    name = f"$lb_key_{variable(Syntax(header.lower()))}"
+    return made.map(given, name, [('""', "$http_x_api_key"), ("default", given)])
+
+
+def _key_entries(made: Assembly) -> Iterator[Pair]:
+    for client in made.fleet.clients:
+        for key in client.keys:
+            pattern = regex_word(f"~^{escape_regex(made.resolve(key))}$")
+            yield Pair(pattern, quote(client.name))
+
+
+def checks(made: Assembly, listener: Listener, client: Syntax) -> Iterator[Check]:
+    """Yield the check for a known key: preflights and trusted networks pass without one."""
+    auth = listener.auth
+    if not auth.required or not auth.clients:
+        return
+    name = variable(made.listeners[listener.name])
+    known = client
+    if {client.name for client in made.fleet.clients} - set(auth.clients):
+        entries = [(regex_word(f"~^{escape_regex(allowed)}$"), "1") for allowed in auth.clients]
+        known = made.map(client, f"$lb_welcome_{name}", [("default", '""'), *entries])
+    passes = [preflight(made), known]
+    if auth.except_from:
+        passes.append(made.geo("$remote_addr", f"$lb_exempt_{name}", auth.except_from))
+    denied = made.map(f'"{"".join(passes)}"', f"$lb_denied_{name}", [('""', "1"), ("default", "0")])
+    yield Check(denied, 401)
+
+
+def preflight(made: Assembly) -> Syntax:
+    """Return the variable that is 1 for a browser's CORS preflight, which never carries a key."""
+    source = '"$request_method:$http_origin:$http_access_control_request_method"'
+    return made.map(source, "$lb_preflight", [("default", '""'), (regex_word("~^OPTIONS:[^:].*:[A-Z]"), "1")])
+
+
+def pool_check(made: Assembly, pool: Pool) -> Iterator[Check]:
+    """Yield the check that this client may use this pool."""
+    barred = [client for client in made.fleet.clients if client.pools and pool.name not in client.pools]
+    if not barred:
+        return
+    name = variable(made.upstreams[pool.name])
+    entries = [(regex_word(f"~^{escape_regex(client.name)}$"), "1") for client in barred]
+    yield Check(made.map("$lb_client", f"$lb_barred_{name}", [("default", "0"), *entries]), 403)
+
+
+def request_headers(made: Assembly, listener: Listener) -> Iterator[tuple[str, str]]:
+    """Yield what the server gets in place of the client's key."""
+    auth = listener.auth
+    if not auth.required or auth.upstream == "pass":
+        return
+    names = dict.fromkeys(["Authorization", "X-Api-Key", auth.header])
+    for name in names:
+        yield name, '""'
+    if isinstance(auth.upstream, Secret):
+        text = f"Bearer {made.resolve(auth.upstream)}"
+        yield "Authorization", made.secret_literals.word(text, always=True)
+
+
+def external_access(made: Assembly, listener: Listener) -> Iterator[Syntax]:
+    """Yield the directives that ask an external service."""
+    if listener.auth.external is None:
+        return
+    if listener.auth.except_from:
+        yield Syntax("satisfy any")
+        for network in listener.auth.except_from:
+            yield Syntax(f"allow {network}")
+        yield Syntax("deny all")
+    yield Syntax(f"auth_request {PREFIX}auth/{made.listeners[listener.name]}")
+
+
+def external_location(made: Assembly, listener: Listener) -> Iterator[Location]:
+    """Yield the internal location that asks the external service; it gets no body."""
+    external = listener.auth.external
+    if external is None:
+        return
+    given = [(name, header_variable(name)) for name in external.forward]
+    about = [
+        ("X-Original-Method", "$request_method"),
+        ("X-Original-URI", "$request_uri"),
+        ("X-Real-IP", "$remote_addr"),
+        ("X-Request-Id", "$lb_request_id"),
+        ("Content-Length", '""'),
+        ("Connection", '""'),
+    ]
+    lines = ["proxy_method GET", "proxy_pass_request_body off", "proxy_pass_request_headers off"]
+    lines += [f"proxy_set_header {name} {value}" for name, value in (*given, *about)]
+    lines += ["proxy_connect_timeout 3s", "proxy_read_timeout 10s", f"proxy_pass {quote(external.url)}"]
+    match = Syntax(f"= {PREFIX}auth/{made.listeners[listener.name]}")
+    yield Location(match, internal=True, quiet=True, access=tuple(map(Syntax, lines)))

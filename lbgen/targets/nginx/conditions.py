@@ -1,0 +1,69 @@
+"""Conditions of routes as variables that are 1 or 0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.nginx.quoting import escape_regex, regex_word
+from lbgen.targets.spec import Syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Match
+    from lbgen.targets.nginx.assembly import Assembly
+
+
+def header_variable(name: str) -> Syntax:
+    """Return the variable that holds a request header."""
+    return Syntax("$http_" + name.lower().replace("-", "_"))
+
+
+def count(match: Match) -> int:
+    """Return how many conditions a route has beside its path: more go first."""
+    single = (
+        match.hosts,
+        match.methods,
+        match.models,
+        match.prompt_over is not None,
+        match.prompt_under is not None,
+        match.max_tokens_over is not None,
+        match.websocket is not None,
+    )
+    return sum(map(bool, single)) + len(match.headers)
+
+
+def variables(made: Assembly, match: Match) -> tuple[Syntax, ...]:
+    """Return the variables that all have to be 1 for a request to fit, the path left aside."""
+    return tuple(dict.fromkeys(_each(made, match)))
+
+
+def _each(made: Assembly, match: Match) -> Iterator[Syntax]:
+    if match.hosts:
+        yield _flag(made, "$host", "|".join(map(_host_regex, match.hosts)), letters="*")
+    if match.methods:
+        yield _flag(made, "$request_method", "|".join(map(escape_regex, match.methods)))
+    for name, value in match.headers.items():
+        yield _flag(made, header_variable(name), escape_regex(value))
+    if match.websocket is not None:
+        yield upgrade(made) if match.websocket else _negated(made, upgrade(made))
+
+
+def upgrade(made: Assembly) -> Syntax:
+    """Return the variable that tells a WebSocket handshake: exactly that token, in any case; never h2c."""
+    return made.map("$http_upgrade", "$lb_upgrade", [("default", "0"), (regex_word("~*^websocket$"), "1")])
+
+
+def _host_regex(host: str) -> str:
+    wildcard = host.startswith("*.")
+    return (r"(?:[^.]+\.)+" if wildcard else "") + escape_regex(host[2:] if wildcard else host)
+
+
+def _flag(made: Assembly, source: str, alternatives: str, letters: str = "") -> Syntax:
+    # A regular expression even for a fixed text: string entries of a map ignore case (seen on 1.22.1).
+    pattern = regex_word(f"~{letters}^(?:{alternatives})$")
+    return made.flag(source, [("default", "0"), (pattern, "1")])
+
+
+def _negated(made: Assembly, variable: Syntax) -> Syntax:
+    return made.flag(variable, [("0", "1"), ("1", "0")])

@@ -1,0 +1,184 @@
+"""Where a route leads: a pool, one of several pools, a fixed answer. Named locations, made when asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.answers import ANSWERS
+from lbgen.targets.nginx.auth import pool_check
+from lbgen.targets.nginx.conditions import header_variable
+from lbgen.targets.nginx.errors import json_answer, retry_header
+from lbgen.targets.nginx.paths import upstream_uri
+from lbgen.targets.nginx.proxying import Manner, proxy
+from lbgen.targets.nginx.quoting import quote, regex_word
+from lbgen.targets.nginx.upstreams import has_servers
+from lbgen.targets.nginx.views import NOTHING, Answer, Location, Map, Pair
+from lbgen.targets.nginx.words import unique
+from lbgen.targets.spec import Syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Listener, Pool, Route
+    from lbgen.targets.nginx.assembly import Assembly
+    from lbgen.targets.nginx.frame import Frame
+
+TUNNEL = "-tunnel"
+
+
+class Destinations:
+    """The named locations of one listener."""
+
+    not_found = "lb-not-found"
+
+    def __init__(self, made: Assembly, listener: Listener, frame: Frame) -> None:
+        self._made = made
+        self._frame = frame
+        self._names = dict(
+            zip(
+                (route.path for route in listener.routes),
+                unique(route.name for route in listener.routes),
+                strict=True,
+            )
+        )
+        self._located: dict[str, Location] = {}
+        self._suffix = _tunnel_suffix(made) if frame.tunnels else ""
+
+    def enter(self, route: Route) -> Location:
+        """Return a location that takes every request to this route, its match left open."""
+        plain = route.pool and not route.when_down and not self._suffix
+        if plain or (route.respond and not self._frame.access):
+            return self._guarded(self._content(route, route.pool, tunnel=False))
+        return self.enter_by(Syntax(self.name(route)))
+
+    def enter_by(self, target: Syntax) -> Location:
+        """Return a location that takes requests on to the location that a name or variable says."""
+        return self._guarded(Location(NOTHING, headers=self._frame.headers, dispatch=Syntax(f"@{target}")))
+
+    def enter_not_found(self) -> Location:
+        """Return a location for requests that no route fits."""
+        if self._frame.access:
+            return self.enter_by(Syntax(self.not_found))
+        return self._guarded(
+            Location(NOTHING, headers=self._frame.headers, answer=json_answer(ANSWERS["not_found"]))
+        )
+
+    def name(self, route: Route) -> str:
+        """Return the name, perhaps with a variable, of the location that serves this route."""
+        base = f"route-{self._names[route.path]}"
+        if route.split:
+            self._add_split(base, route)
+            return f"${self._split_variable(base)}{self._suffix}"
+        self._add(base, route, route.pool)
+        return f"{base}{self._suffix}"
+
+    def locations(self) -> Iterator[Location]:
+        """Yield every named location."""
+        yield from self._located.values()
+
+    def _guarded(self, location: Location) -> Location:
+        return location._replace(
+            checks=(*self._frame.checks, *location.checks), access=(*self._frame.access, *location.access)
+        )
+
+    def _add(self, name: str, route: Route, pool: str | None) -> None:
+        if name in self._located:
+            return
+        self._located[name] = self._content(route, pool, tunnel=False)._replace(match=Syntax(f"@{name}"))
+        if self._suffix:
+            twin = f"{name}{TUNNEL}"
+            self._located[twin] = self._content(route, pool, tunnel=True)._replace(match=Syntax(f"@{twin}"))
+
+    def _content(self, route: Route, pool: str | None, *, tunnel: bool) -> Location:
+        if route.respond:
+            body = self._made.literals.word(route.respond.body)
+            answer = Answer(route.respond.status, body, quote(route.respond.content_type))
+            return Location(NOTHING, headers=self._frame.headers, answer=answer)
+        assert pool is not None  # noqa: S101 - a route has a pool, a split or an answer
+        return self._to_pool(route, self._made.fleet.pool(pool), tunnel=tunnel)
+
+    def _to_pool(self, route: Route, pool: Pool, *, tunnel: bool) -> Location:
+        checks = tuple(pool_check(self._made, pool))
+        location = Location(NOTHING, pool=quote(pool.name), headers=self._frame.headers, checks=checks)
+        if not has_servers(pool):
+            if route.when_down and route.when_down != pool.name:
+                return location._replace(dispatch=Syntax(f"@{self._fallback(route)}"))
+            said = ANSWERS["unavailable"]
+            headers = (*self._frame.headers, *retry_header(said))
+            return location._replace(answer=json_answer(said), headers=headers)
+        uri, fits = upstream_uri(self._made, route)
+        manner = Manner(
+            headers=self._frame.request_headers,
+            changes=(route.headers,),
+            timeouts=route.timeouts,
+            uri=uri,
+            hide=self._frame.hide,
+            tunnel=tunnel,
+        )
+        return location._replace(
+            checks=(*checks, *fits),
+            proxy=proxy(self._made, pool, manner),
+            errors=self._when_down(route, pool),
+            extra=self._frame.extra,
+        )
+
+    def _when_down(self, route: Route, pool: Pool) -> tuple[Syntax, ...]:
+        """Return the lines that lead a request that reached no server to another pool.
+
+        Only such a request: after a failed try, `error_page` would send a POST twice (seen on 1.22.1).
+        """
+        if not route.when_down or route.when_down == pool.name:
+            return ()
+        fallback = self._fallback(route)
+        number = self._made.number("down")
+        never_reached = regex_word(r"~(?:^|[ ,])-$")
+        lines = []
+        for status, otherwise in (("502", "lb-bad-gateway"), ("504", "lb-gateway-timeout")):
+            entries = [("default", otherwise), (never_reached, fallback)]
+            name = self._made.map("$upstream_connect_time", f"$lb_down_{number}_{status}", entries)
+            lines.append(Syntax(f"error_page {status} = @{name}"))
+        return (*self._frame.errors, *lines)
+
+    def _fallback(self, route: Route) -> str:
+        name = f"route-{self._names[route.path]}-down"
+        self._add(name, route._replace(when_down=None), route.when_down)
+        return name
+
+    def _split_variable(self, base: str) -> str:
+        return "lb_" + base.replace("-", "_")
+
+    def _add_split(self, base: str, route: Route) -> None:
+        variable = Syntax(f"${self._split_variable(base)}")
+        if any(split.variable == variable for split in self._made.splits):
+            return
+        targets = unique(route.split)
+        entries = []
+        for (pool, _), target, percent in zip(
+            route.split.items(), targets, percentages(route.split), strict=True
+        ):
+            name = f"{base}-to-{target}"
+            self._add(name, route, pool)
+            entries.append(Pair(Syntax(percent), Syntax(name)))
+        self._made.splits.append(Map(self._split_source(route), variable, tuple(entries)))
+
+    def _split_source(self, route: Route) -> Syntax:
+        if route.split_by == "request":
+            return Syntax("$request_id")
+        source = self._frame.split_key
+        if route.split_by.startswith("header:"):
+            source = header_variable(route.split_by.removeprefix("header:"))
+        # Requests without the header spread, instead of all taking one way.
+        return self._made.flag(source, [('""', "$request_id"), ("default", source)])
+
+
+def percentages(shares: dict[str, int] | object) -> list[str]:
+    """Return the shares as `split_clients` wants them: hundredths of a percent, the last one the rest."""
+    numbers = list(shares.values()) if isinstance(shares, dict) else []
+    total = sum(numbers)
+    exact = [f"{number * 10_000 // total / 100:.2f}%" for number in numbers[:-1]]
+    return [*exact, "*"]
+
+
+def _tunnel_suffix(made: Assembly) -> str:
+    made.map("$http_upgrade", "$lb_tunnel", [("default", '""'), (regex_word("~*^websocket$"), TUNNEL)])
+    return "$lb_tunnel"

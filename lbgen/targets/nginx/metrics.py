@@ -1,0 +1,77 @@
+"""The listener for statistics and probes: `stub_status`, which is all that open-source NGINX counts."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING
+
+from lbgen.targets.answers import ANSWERS
+from lbgen.targets.nginx.binds import listen_lines
+from lbgen.targets.nginx.errors import error_locations, error_pages, json_answer
+from lbgen.targets.nginx.quoting import escape_regex, regex_word
+from lbgen.targets.nginx.status import live_location, ready_locations, routed_pools
+from lbgen.targets.nginx.views import Check, Location, Map, Pair, Site
+from lbgen.targets.nginx.words import size
+from lbgen.targets.spec import Syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Metrics
+    from lbgen.targets.nginx.assembly import Assembly
+
+
+def metrics_site(made: Assembly) -> Iterator[Site]:
+    """Yield the server block of the metrics listener, if the fleet has one."""
+    metrics = made.fleet.metrics
+    if metrics is None:
+        return
+    nowhere = Location(Syntax("/"), answer=json_answer(ANSWERS["not_found"]))
+    yield Site(
+        listener="metrics",
+        listens=tuple(line for bind in metrics.binds for line in listen_lines(bind, [])),
+        names=(),
+        http2=False,
+        tls=None,
+        max_body=size(1024),
+        buffer=size(1024),
+        settings=(Syntax("access_log off"), Syntax("recursive_error_pages on")),
+        errors=error_pages(),
+        locations=(
+            Location(
+                Syntax("= /stub_status"),
+                checks=tuple(_password_check(made, metrics)),
+                access=(*_networks(metrics), Syntax("stub_status")),
+            ),
+            live_location("/live"),
+            *_ready(made),
+            nowhere,
+            *error_locations(()),
+        ),
+    )
+
+
+def _ready(made: Assembly) -> Iterator[Location]:
+    pools = [pool for listener in made.fleet.listeners for pool in routed_pools(made, listener)]
+    yield from ready_locations(made, "/ready", tuple(dict.fromkeys(pools)), "any_pool")
+
+
+def _networks(metrics: Metrics) -> Iterator[Syntax]:
+    if metrics.allow:
+        yield from (Syntax(f"allow {network}") for network in metrics.allow)
+        yield Syntax("deny all")
+
+
+def _password_check(made: Assembly, metrics: Metrics) -> Iterator[Check]:
+    """Yield a check by map: a password file would be read by workers, which may not read our secrets."""
+    if metrics.user is None or metrics.password is None:
+        return
+    pair = f"{metrics.user}:{made.resolve(metrics.password)}"
+    word = b64encode(pair.encode()).decode()
+    entries = (
+        Pair(Syntax("default"), Syntax("1")),
+        Pair(regex_word(f"~^[Bb]asic {escape_regex(word)}$"), Syntax("0")),
+    )
+    variable = Syntax("$lb_metrics_denied")
+    made.secret_maps.append(Map(Syntax("$http_authorization"), variable, entries))
+    yield Check(variable, 401)
