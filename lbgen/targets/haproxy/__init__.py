@@ -1,0 +1,48 @@
+"""HAProxy, from 2.6 on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.haproxy.features import FEATURES
+from lbgen.targets.haproxy.limits import limits
+from lbgen.targets.haproxy.outputs import outputs
+from lbgen.targets.haproxy.quoting import quote
+from lbgen.targets.haproxy.strategies import STRATEGIES
+from lbgen.targets.haproxy.support import SUPPORT
+from lbgen.vocabulary import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Fleet
+    from lbgen.problems import Problem
+    from lbgen.targets.spec import Output, Part, Secrets, Syntax, Target
+
+
+class Haproxy:
+    """The target ``haproxy``."""
+
+    name = "haproxy"
+    title = "HAProxy"
+    main_file = "haproxy.cfg"
+    oldest = Version(2, 6)
+    directory = "/etc/haproxy"
+    features = FEATURES
+    strategies = STRATEGIES
+    support = SUPPORT
+
+    def quote(self, text: str) -> Syntax:
+        """Return one literal word of HAProxy's language; raises `ValueError`."""
+        return quote(text)
+
+    def limits(self, fleet: Fleet) -> Iterator[Problem]:
+        """Yield what HAProxy of this version cannot do for this fleet."""
+        return limits(fleet)
+
+    def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
+        """Return the files to render."""
+        return outputs(fleet, part, secrets)
+
+
+HAPROXY: Target = Haproxy()

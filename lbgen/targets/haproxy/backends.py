@@ -1,0 +1,189 @@
+"""Pools as `backend` sections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.model import State
+from lbgen.targets.haproxy.checks import check_lines
+from lbgen.targets.haproxy.names import resolvers_name
+from lbgen.targets.haproxy.quoting import quote
+from lbgen.targets.haproxy.retries import retry_lines, retry_rules
+from lbgen.targets.haproxy.server_tls import tls_words
+from lbgen.targets.haproxy.strategies import balance
+from lbgen.targets.haproxy.views import Backend, ServerLine, syntax
+from lbgen.targets.haproxy.words import duration, refuse, server_timeout
+from lbgen.targets.spec import Syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Headers, Pool, Route, Server
+    from lbgen.targets.haproxy.assembly import Assembly
+
+
+def backends(made: Assembly) -> tuple[Backend, ...]:
+    """Return a backend for each pool."""
+    numbered = tuple(numbered_routes(made))
+    return tuple(_backend(made, pool, numbered) for pool in made.fleet.pools)
+
+
+def numbered_routes(made: Assembly) -> Iterator[tuple[int, Route]]:
+    """Yield every route of every listener with the number that stands for it in `txn.lb_route`."""
+    routes = (route for listener in made.fleet.listeners for route in listener.routes)
+    return enumerate(routes, 1)
+
+
+def has_servers(pool: Pool) -> bool:
+    """Tell whether a pool has anything that could serve."""
+    return bool(pool.servers) or bool(pool.discover and pool.discover.dns)
+
+
+def _backend(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]) -> Backend:
+    name = Syntax(pool.name)
+    raw = syntax(*made.settings.raw.get("backend", ()))
+    if not has_servers(pool):
+        return Backend(name, (), syntax(refuse("unavailable")), (), raw=raw)
+    common = " ".join(_server_words(made, pool))
+    dynamic = bool(pool.discover and pool.discover.dns)
+    return Backend(
+        name,
+        syntax(*_settings(made, pool)),
+        syntax(*_rules(made, pool, numbered)),
+        () if dynamic else _servers(pool, common),
+        templates=syntax(_server_template(pool, common)) if dynamic else (),
+        raw=raw,
+    )
+
+
+def _settings(made: Assembly, pool: Pool) -> Iterator[str]:
+    yield from balance(pool, made.settings)
+    yield f"timeout connect {duration(pool.timeouts.connect or 3_000)}"
+    yield f"timeout server {duration(server_timeout(pool.timeouts))}"
+    yield f"timeout queue {duration(pool.queue.timeout)}"
+    yield f"timeout tunnel {duration(pool.timeouts.tunnel or 3_600_000)}"
+    yield from retry_lines(pool, made.settings)
+    yield from check_lines(made, pool)
+    if pool.keepalive is None or pool.keepalive.idle == 0:
+        yield "option http-server-close"
+        yield "http-reuse never"
+    else:
+        yield "http-reuse safe"
+    if sum(server.backup for server in pool.servers) > 1:
+        # Otherwise only the first of them would ever work.
+        yield "option allbackups"
+    defaults = " ".join(_default_server(pool))
+    if defaults:
+        yield f"default-server {defaults}"
+
+
+def _default_server(pool: Pool) -> Iterator[str]:
+    if pool.keepalive and pool.keepalive.idle:
+        # At every purge half of the idle connections go, rounded up: four purges within the idle
+        # time leave hardly one that the server may close first.
+        yield f"pool-purge-delay {duration(max(pool.keepalive.idle_timeout // 4, 100))}"
+        yield f"pool-max-conn {pool.keepalive.idle}"
+        yield f"max-reuse {pool.keepalive.requests}"
+    else:
+        yield "pool-max-conn 0"
+    if _names_hosts(pool):
+        # A name that cannot be resolved does not stop the start.
+        yield "init-addr last,libc,none"
+        if pool.dns.mode == "runtime" or pool.discover:
+            yield f"resolvers {resolvers_name(pool)}"
+
+
+def _names_hosts(pool: Pool) -> bool:
+    return bool(pool.discover and pool.discover.dns) or any(server.address.is_name for server in pool.servers)
+
+
+def _rules(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]) -> Iterator[str]:
+    yield f"http-request set-var(txn.lb_pool) str({pool.name})"
+    yield from _queue_rules(pool)
+    yield from retry_rules(pool)
+    if pool.host_header == "backend":
+        yield f"http-request set-header Host {made.word(backend_host(pool))}"
+    elif pool.host_header != "client":
+        yield f"http-request set-header Host {made.word(pool.host_header)}"
+    yield from _header_rules(made, pool.headers, "")
+    for number, route in numbered:
+        if pool.name in route.pools:
+            yield from _route_rules(made, route, f" if {{ var(txn.lb_route) -m int {number} }}")
+
+
+def backend_host(pool: Pool) -> str:
+    """Return the servers' common address for `Host`; `limits` has seen to it that there is one."""
+    if pool.discover and pool.discover.dns:
+        return f"{pool.discover.dns}:{pool.discover.port}"
+    return str(pool.servers[0].address)
+
+
+def _queue_rules(pool: Pool) -> Iterator[str]:
+    if not any(pool.cap(server) for server in pool.servers) and not (pool.discover and pool.max_in_flight):
+        return  # nothing ever waits
+    full = f"queue ge {pool.queue.size}" if pool.queue.size else "be_conn_free eq 0"
+    yield f"{refuse('unavailable')} if {{ {full} }}"
+
+
+def _header_rules(made: Assembly, headers: Headers, condition: str) -> Iterator[str]:
+    for name in headers.remove:
+        yield f"http-request del-header {quote(name)}{condition}"
+    for name, value in headers.set.items():
+        yield f"http-request set-header {quote(name)} {made.word(value)}{condition}"
+
+
+def _route_rules(made: Assembly, route: Route, condition: str) -> Iterator[str]:
+    yield from _header_rules(made, route.headers, condition)
+    wait = server_timeout(route.timeouts)
+    if wait:
+        yield f"http-request set-timeout server {duration(wait)}{condition}"
+    if route.timeouts.tunnel:
+        yield f"http-request set-timeout tunnel {duration(route.timeouts.tunnel)}{condition}"
+
+
+def _server_words(made: Assembly, pool: Pool) -> Iterator[str]:
+    """Yield what every server line of the pool has."""
+    health = pool.health
+    if health:
+        yield f"check inter {duration(health.interval)} fall {health.fall} rise {health.rise}"
+        if health.port:
+            yield f"port {health.port}"
+        if pool.passive_health.failures and made.fleet.origins.written((*pool.path, "passive_health")):
+            # Connections alone: layer 7 would count a 503 that only says "busy".
+            yield f"observe layer4 error-limit {pool.passive_health.failures} on-error mark-down"
+    if pool.warmup:
+        yield f"slowstart {duration(pool.warmup)}"
+    yield from tls_words(pool)
+    if pool.protocol != "http" and not pool.tls:
+        yield "proto h2"
+
+
+def _servers(pool: Pool, common: str) -> tuple[ServerLine, ...]:
+    return tuple(_server(pool, server, common) for server in pool.servers)
+
+
+def _server(pool: Pool, server: Server, common: str) -> ServerLine:
+    words = [common] if common else []
+    if server.weight == 0 or server.state is State.DRAIN:
+        words.append("weight 0")
+    elif server.weight != 1:
+        words.append(f"weight {server.weight}")
+    cap = pool.cap(server)
+    if cap:
+        words.append(f"maxconn {cap}")
+    if server.backup:
+        words.append("backup")
+    if server.state is State.DOWN:
+        words.append("disabled")
+    return ServerLine(
+        Syntax(server.name), Syntax(server.address), Syntax("".join(f" {word}" for word in words))
+    )
+
+
+def _server_template(pool: Pool, common: str) -> str:
+    discover = pool.discover
+    if discover is None:
+        raise ValueError("a pool without discovery has no server template")
+    cap = f" maxconn {pool.max_in_flight}" if pool.max_in_flight else ""
+    address = f"{discover.dns}:{discover.port}"
+    return f"server- {discover.max} {address}{cap} {common}".rstrip()

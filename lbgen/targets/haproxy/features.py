@@ -1,0 +1,30 @@
+"""What HAProxy can do, by version: data, each entry with its source.
+
+"Seen" means run on the program (2.6.12, 3.0.11, 3.2.26, some on 3.3.0 and 3.4.0); "documented"
+means the change log or the manual at docs.haproxy.org.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.vocabulary import Feature, Version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FEATURES: Mapping[str, Feature] = {
+    # Documented: set by default from 3.3 on. Before, it works in `defaults` alone (seen on 2.6).
+    "abort_on_close_by_default": Feature(Version(3, 3), instead="option abortonclose in defaults"),
+    # Seen: `retry-on 429` is an unknown keyword on 2.6.12, accepted on 3.0.11.
+    "retry_on_429": Feature(
+        Version(3, 0), instead="retry.on without 429: the client gets it, with its Retry-After"
+    ),
+    # Seen: "status code 431 not handled" in http-error on 2.6.12 and 3.0.11, fine on 3.2.26.
+    "status_431": Feature(Version(3, 2), instead="400, which HAProxy answers to headers that are too large"),
+}
+
+
+def has(version: Version, feature: str) -> bool:
+    """Tell whether this version of HAProxy has the feature; raises `KeyError` for an unknown name."""
+    return FEATURES[feature].in_version(version)

@@ -1,0 +1,132 @@
+"""What HAProxy of a version cannot do for a fleet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.haproxy.features import FEATURES, has
+from lbgen.targets.haproxy.strategies import refusal
+from lbgen.targets.verdicts import Verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Fleet, Listener, Pool, Route
+    from lbgen.problems import Problem
+    from lbgen.vocabulary import Version
+
+
+def limits(fleet: Fleet) -> Iterator[Problem]:
+    """Yield degraded (warning) and refused (error) keys that the fleet uses."""
+    settings = fleet.target("haproxy")
+    said = Verdicts("HAProxy", settings)
+    for pool in fleet.pools:
+        _pool(said, fleet, pool)
+    for listener in fleet.listeners:
+        _listener(said, fleet, listener)
+    _process(said, fleet)
+    yield from said.problems()
+
+
+def _pool(said: Verdicts, fleet: Fleet, pool: Pool) -> None:
+    settings = fleet.target("haproxy")
+    refused = refusal(pool, settings)
+    if refused:
+        said.refused("strategy", (*pool.path, "strategy"), refused.reason, refused.instead)
+    _retry(said, fleet, pool, settings.version)
+    _health(said, fleet, pool)
+    if fleet.origins.written((*pool.path, "timeouts", "send")):
+        said.degraded(
+            "send",
+            (*pool.path, "timeouts", "send"),
+            "bounds the time for a request's headers, not the gaps in its body, which 'idle' bounds",
+        )
+    addresses = {str(server.address) for server in pool.servers}
+    if pool.host_header == "backend" and len(addresses) > 1:
+        said.refused(
+            "host_header",
+            (*pool.path, "host_header"),
+            "cannot be 'backend' where servers have several addresses: Host is set before a server is chosen",
+            "write the name that all servers answer to",
+        )
+
+
+def _retry(said: Verdicts, fleet: Fleet, pool: Pool, version: Version) -> None:
+    if pool.retry.within is not None and fleet.origins.written((*pool.path, "retry", "within")):
+        said.degraded(
+            "within",
+            (*pool.path, "retry", "within"),
+            "does not end the tries: their number and timeouts.connect do",
+            "retry.attempts: 1 and a short timeouts.connect",
+        )
+    if "429" in pool.retry.on and not has(version, "retry_on_429"):
+        instead = FEATURES["retry_on_429"].instead
+        path = (*pool.path, "retry", "on")
+        said.degraded("on", path, "cannot have 429 before HAProxy 3.0: it is passed to the client", instead)
+
+
+def _health(said: Verdicts, fleet: Fleet, pool: Pool) -> None:
+    path = (*pool.path, "passive_health")
+    if not pool.passive_health.failures or not fleet.origins.written(path):
+        return
+    if pool.health is None:
+        said.degraded("passive_health", path, "needs 'health', which brings a server back", "health: tcp")
+    elif fleet.origins.written((*path, "window")) or fleet.origins.written((*path, "eject")):
+        said.degraded(
+            "passive_health",
+            path,
+            "counts failed connections in a row, without 'window', and 'health' ends it instead of 'eject'",
+            "passive_health: {failures: 3}",
+        )
+
+
+def _listener(said: Verdicts, fleet: Fleet, listener: Listener) -> None:
+    if fleet.origins.written((*listener.path, "max_body")):
+        said.degraded(
+            "max_body",
+            (*listener.path, "max_body"),
+            "holds for requests that tell their length; a chunked body of any size passes",
+        )
+    for key, used in _not_yet(listener):
+        if used:
+            said.refused(key, (*listener.path, key), "is not rendered yet", "the NGINX target")
+    for route in listener.routes:
+        _route(said, route)
+
+
+def _not_yet(listener: Listener) -> Iterator[tuple[str, bool]]:
+    yield "tls", listener.tls is not None
+    yield "redirect_from", bool(listener.redirect_from)
+    yield "acme", listener.acme is not None
+    yield "trusted_proxies", bool(listener.trusted_proxies)
+    yield "accept_proxy", listener.accept_proxy
+    yield "auth", listener.auth.required
+    yield "limits", bool(listener.limits)
+    yield "cors", bool(listener.cors_origins)
+    yield "websocket", listener.websocket
+
+
+def _route(said: Verdicts, route: Route) -> None:
+    for key, used in (
+        ("routes", any(route.match)),
+        ("split", bool(route.split)),
+        ("respond", route.respond is not None),
+        ("strip_prefix", route.strip_prefix),
+        ("add_prefix", bool(route.add_prefix)),
+        ("when_down", route.when_down is not None),
+        ("priority", route.priority is not None),
+    ):
+        if used:
+            said.refused(key, route.path, "is not rendered yet", "the NGINX target")
+
+
+def _process(said: Verdicts, fleet: Fleet) -> None:
+    if fleet.logs.to != "stdout" and not fleet.logs.to.startswith("syslog:"):
+        said.degraded(
+            "logs",
+            ("logs", "to"),
+            "cannot be a file: HAProxy logs to standard output",
+            "logs: {to: syslog:ADDRESS}",
+        )
+    if fleet.metrics is not None:
+        said.refused("metrics", fleet.metrics.path, "is not rendered yet", "the NGINX target")

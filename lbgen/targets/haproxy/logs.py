@@ -1,0 +1,88 @@
+"""Where logs go and what the access log says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.haproxy.quoting import quote
+
+if TYPE_CHECKING:
+    from lbgen.model import Logs
+    from lbgen.targets.haproxy.rules import Rules
+
+_LEVELS = {"debug": "debug", "info": "info", "notice": "notice", "warning": "warning", "warn": "warning",
+           "error": "err", "crit": "crit"}  # fmt: skip
+_LENGTH = 16_384
+"""Bytes of a line. With the default of 1024 a long path cuts the JSON off."""
+
+
+def log_target(logs: Logs, level: str = "info") -> str:
+    """Return a `log` line; the access log is written at level info, whatever the level of other messages."""
+    return f"log {_place(logs)} local0 {_LEVELS.get(level, 'info')}"
+
+
+def _place(logs: Logs) -> str:
+    if logs.to.startswith("syslog:"):
+        return f"{quote(logs.to.removeprefix('syslog:'))} len {_LENGTH} format rfc5424"
+    # HAProxy writes to no files (`limits` says so).
+    return f"stdout len {_LENGTH} format raw"
+
+
+def access_log(logs: Logs) -> str:
+    """Return the `log-format` line. Neither query nor headers: both may hold keys."""
+    if logs.format == "combined":
+        agent = _text("var(txn.lb_agent)")
+        line = '"%[var(txn.lb_method)] %[var(txn.lb_path)] %HV" %ST %B "-"'
+        return f"log-format '%ci - %[var(txn.lb_client)] [%trl] {line} {agent}'"
+    inside = ",".join(f'"{name}":{value}' for name, value in _FIELDS.items())
+    return f"log-format '{{{inside}}}'"
+
+
+def measuring_rules(rules: Rules) -> None:
+    """Add what makes numbers of JSON from HAProxy's times and tries.
+
+    HAProxy writes -1 for a time that there is not, and `+1` for a try at another server.
+    """
+    for name, value in (("connect", -1), ("first", -1), ("tries", 0), ("sent", _NEVER)):
+        rules.add(f"http-request set-var(txn.lb_{name}) int({value})")
+    for name, alias in (("connect", "%Tc"), ("first", "%Tr"), ("tries", "%rc")):
+        rules.add(f"http-after-response set-var-fmt(txn.lb_{name}) {alias}")
+    rules.add(
+        "http-after-response set-var(txn.lb_sent) date(0,ms),sub(txn.lb_first),sub(txn.lb_connect)",
+        "{ var(txn.lb_first) -m int ge 0 }",
+    )
+    if rules.made.fleet.logs.format == "combined":
+        rules.add("http-request set-var(txn.lb_agent) req.hdr(user-agent)")
+
+
+_NEVER = 9_000_000_000_000
+"""A time in milliseconds that lies in the future, so that what is counted from it is negative."""
+
+
+def _text(sample: str) -> str:
+    # `+Q` sets the quotes, and keeps HAProxy from writing `-` for nothing.
+    return f"%{{+Q}}[{sample},json(utf8s)]"
+
+
+def _seconds(sample: str) -> str:
+    # Milliseconds as seconds: 1234e-3 is a number of JSON.
+    return f"%[{sample},concat(e-3),regsub(^-.*,null)]"
+
+
+_FIELDS = {
+    "time": '"%[date,utime(%Y-%m-%dT%H:%M:%S+00:00)]"',
+    "request_id": _text("var(txn.lb_request_id)"),
+    "client": _text("var(txn.lb_client)"),
+    "method": _text("var(txn.lb_method)"),
+    "path": _text("var(txn.lb_path)"),
+    "listener": _text("var(txn.lb_listener)"),
+    "pool": _text("var(txn.lb_pool)"),
+    "server": _text("srv_name"),
+    "status": "%ST",
+    "bytes_sent": "%B",
+    "duration_s": "%Ta%[str(e-3)]",
+    "upstream_connect_s": _seconds("var(txn.lb_connect)"),
+    "upstream_first_byte_s": _seconds("var(txn.lb_first)"),
+    "upstream_total_s": _seconds("date(0,ms),sub(txn.lb_sent)"),
+    "retries": "%[var(txn.lb_tries),regsub(\\+,)]",
+}

@@ -1,0 +1,103 @@
+"""From a fleet to the files of HAProxy and what their templates see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.answers import ANSWERS
+from lbgen.targets.haproxy.assembly import VALUES_FILE, Assembly
+from lbgen.targets.haproxy.backends import backends
+from lbgen.targets.haproxy.edge import frontends
+from lbgen.targets.haproxy.features import has
+from lbgen.targets.haproxy.logs import log_target
+from lbgen.targets.haproxy.names import resolvers
+from lbgen.targets.haproxy.quoting import quote
+from lbgen.targets.haproxy.views import Defaults, Process, syntax
+from lbgen.targets.haproxy.words import COMMON_ERRORS, duration, error_reply
+from lbgen.targets.spec import Output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Fleet, TargetSettings
+    from lbgen.targets.spec import Part, Secrets, Syntax
+
+_KEEPALIVE = 75_000
+"""Milliseconds that an idle client's connection stays open, as on NGINX."""
+
+
+def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
+    """Return the files to render, the main file first."""
+    made = Assembly(fleet, secrets, whole=part.whole)
+    pools = backends(made)
+    edge = () if part.name == "upstreams" else frontends(made)
+    context = {
+        "part": part.name,
+        "process": _process(fleet, made.settings),
+        "defaults": _defaults(fleet, made.settings),
+        "sections": resolvers(fleet),
+        "frontends": edge,
+        "backends": pools,
+    }
+    name = "haproxy.cfg" if part.whole else f"{part.name}.cfg"
+    return (Output(name, "haproxy/haproxy.cfg.j2", context), *_side_files(made))
+
+
+def _side_files(made: Assembly) -> Iterator[Output]:
+    values = made.values_text()
+    if values:
+        yield Output(VALUES_FILE, text=values, secret=True)
+
+
+def _process(fleet: Fleet, settings: TargetSettings) -> Process:
+    lines = [
+        # Names of side files are relative to this file.
+        "default-path config",
+        log_target(fleet.logs, fleet.logs.level),
+        f"maxconn {settings.max_connections}",
+        # Streams that are still running after a reload are cut after this time.
+        f"hard-stop-after {duration(settings.drain_timeout)}",
+    ]
+    if settings.user:
+        lines.append(f"user {quote(settings.user)}")
+    if settings.threads:
+        lines.append(f"nbthread {settings.threads}")
+    if settings.runtime_socket:
+        lines.append(
+            f"stats socket {quote(settings.runtime_socket)} mode 660 level admin expose-fd listeners"
+        )
+        lines.append("stats timeout 60s")
+    lines += settings.raw.get("global", ())
+    servers = sum(len(pool.servers) for pool in fleet.pools)
+    return Process(syntax(*lines), 2 * settings.max_connections + servers + 100)
+
+
+def _defaults(fleet: Fleet, settings: TargetSettings) -> Defaults:
+    errors = [error_reply(ANSWERS[name]) for name in COMMON_ERRORS]
+    if has(settings.version, "status_431"):
+        errors.append(error_reply(ANSWERS["headers_too_large"]))
+    return Defaults(
+        syntax(*_default_lines(fleet, settings)),
+        tuple(errors),
+        syntax(*settings.raw.get("defaults", ())),
+    )
+
+
+def _default_lines(fleet: Fleet, settings: TargetSettings) -> Iterator[Syntax | str]:
+    yield "mode http"
+    yield "log global"
+    yield "option dontlognull"
+    # Tokens go out as they come: without it chunked streams are held back by 200 ms (seen on 2.6 to 3.4).
+    yield "option http-no-delay"
+    if not has(settings.version, "abort_on_close_by_default"):
+        # A client that leaves stops its request at the server; up to 3.2 the option works here alone.
+        yield "option abortonclose"
+    # A connection that a reload closes may have a request on its way.
+    yield "option idle-close-on-response"
+    yield "timeout connect 3s"
+    yield "timeout client 10m"
+    yield "timeout server 10m"
+    # Headers, and what of the body is looked at, have to arrive within this time.
+    send = max((pool.timeouts.send or 0 for pool in fleet.pools), default=0) or 60_000
+    yield f"timeout http-request {duration(send)}"
+    yield f"timeout http-keep-alive {duration(_KEEPALIVE)}"

@@ -1,0 +1,55 @@
+"""The rules of a frontend while they are gathered: conditions, ACLs, and whose they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.haproxy.quoting import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lbgen.model import Listener
+    from lbgen.targets.haproxy.assembly import Assembly
+
+_PATTERNS_PER_LINE = 40
+"""A line has at most 64 words; what is more is cut off."""
+
+
+class Rules:
+    """Rules in their order. With several listeners on one address, each rule of one asks for it."""
+
+    def __init__(self, made: Assembly, listeners: tuple[Listener, ...]) -> None:
+        self.made = made
+        self.listeners = listeners
+        self.lines: list[str] = []
+        self._whose = ""
+        self._acls = 0
+
+    def of(self, listener: Listener | None) -> None:
+        """Make the following rules those of one listener; None: everybody's."""
+        shared = len(self.listeners) > 1 or bool(self.listeners[0].hosts)
+        self._whose = f"{{ var(txn.lb_listener) -m str {listener.name} }}" if listener and shared else ""
+
+    def add(self, action: str, *conditions: str) -> None:
+        """Add a rule; all conditions have to hold. An `if` without any is left away."""
+        wanted = [condition for condition in (self._whose, *conditions) if condition]
+        self.lines.append(f"{action} if {' '.join(wanted)}" if wanted else action)
+
+    def acl(self, *alternatives: tuple[str, Iterable[str]]) -> str:
+        """Add an ACL under a name of its own and return the name.
+
+        Each alternative is a sample with its flags, and the patterns of which one has to fit.
+        """
+        self._acls += 1
+        name = f"lb_{self._acls}"
+        for sample, patterns in alternatives:
+            words = [quote(pattern) for pattern in patterns]
+            if not words:
+                self.lines.append(f"acl {name} {sample}")
+            for start in range(0, len(words), _PATTERNS_PER_LINE):
+                # `--`: a pattern that begins with `-` is no flag.
+                self.lines.append(
+                    f"acl {name} {sample} -- {' '.join(words[start : start + _PATTERNS_PER_LINE])}"
+                )
+        return name

@@ -1,0 +1,44 @@
+"""TLS from HAProxy to the servers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.haproxy.quoting import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Pool
+
+SYSTEM_CA = "@system-ca"
+"""HAProxy's word for the system's store of public authorities (2.6 and later)."""
+
+
+def tls_words(pool: Pool) -> Iterator[str]:
+    """Yield the words of a server line; nothing without TLS."""
+    tls = pool.tls
+    if tls is None:
+        return
+    yield "ssl"
+    if tls.verify:
+        yield f"verify required ca-file {quote(tls.ca or SYSTEM_CA)}"
+    else:
+        yield "verify none"
+    name = tls.server_name or _common_name(pool)
+    if name:
+        # Without these no name is sent, and none is compared with the certificate.
+        yield f"sni str({name}) check-sni {name}"
+        if tls.verify:
+            yield f"verifyhost {name}"
+    if tls.certificate:
+        yield f"crt {quote(tls.certificate)}"
+    yield f"alpn {'h2' if pool.protocol != 'http' else 'http/1.1'}"
+    yield f"check-alpn {'h2' if pool.protocol != 'http' else 'http/1.1'}"
+
+
+def _common_name(pool: Pool) -> str | None:
+    if pool.discover and pool.discover.dns:
+        return pool.discover.dns
+    hosts = {server.address.host for server in pool.servers if server.address.is_name}
+    return hosts.pop() if len(hosts) == 1 else None

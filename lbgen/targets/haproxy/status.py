@@ -1,0 +1,38 @@
+"""The balancer's own probes: live and ready."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.haproxy.backends import has_servers
+from lbgen.targets.haproxy.words import refuse
+
+if TYPE_CHECKING:
+    from lbgen.model import Listener
+    from lbgen.targets.haproxy.rules import Rules
+
+OK = 'status 200 content-type application/json string \'{"status": "ok"}\''
+
+
+def status_rules(rules: Rules, listener: Listener) -> None:
+    """Add the answers of the listener's probes, which stay out of the access log."""
+    status = listener.status
+    pools = tuple(dict.fromkeys(name for route in listener.routes for name in route.pools))
+    if status.live:
+        live = rules.acl(("var(txn.lb_path) -m str", (status.live,)))
+        rules.add("http-request set-log-level silent", live)
+        rules.add(f"http-request return {OK}", live)
+    if status.ready:
+        ready = rules.acl(("var(txn.lb_path) -m str", (status.ready,)))
+        rules.add("http-request set-log-level silent", ready)
+        ready_rules(rules, ready, pools, status.when)
+
+
+def ready_rules(rules: Rules, asked: str, pools: tuple[str, ...], when: str) -> None:
+    """Add the answer whether the pools (any, or all of them) have a server in rotation."""
+    usable = [name for name in pools if has_servers(rules.made.fleet.pool(name))]
+    if usable and (when == "any_pool" or len(usable) == len(pools)):
+        living = [f"{{ nbsrv({name}) gt 0 }}" for name in usable]
+        for conditions in [living] if when == "all_pools" else [[one] for one in living]:
+            rules.add(f"http-request return {OK}", asked, *conditions)
+    rules.add(refuse("unavailable"), asked)

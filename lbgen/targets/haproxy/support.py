@@ -1,0 +1,19 @@
+"""Every key that HAProxy does not simply render, for the reference."""
+
+from __future__ import annotations
+
+from lbgen.targets.spec import Row
+from lbgen.vocabulary import Support, Version
+
+SUPPORT: tuple[Row, ...] = (
+    Row("pools.*.retry.within", Support.DEGRADED, "tries are bounded by number and connect timeout alone"),
+    Row("pools.*.retry.on", Support.DEGRADED, "429 is passed to the client", Version(3, 0)),
+    Row(
+        "pools.*.passive_health",
+        Support.DEGRADED,
+        "connection failures in a row, until the checks pass again",
+    ),
+    Row("pools.*.timeouts.send", Support.DEGRADED, "bounds the time for the headers of a request"),
+    Row("listeners.*.max_body", Support.DEGRADED, "bodies that do not tell their length pass"),
+    Row("logs.to", Support.DEGRADED, "HAProxy writes to no file: standard output in its place"),
+)

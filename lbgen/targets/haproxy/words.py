@@ -1,0 +1,52 @@
+"""Numbers and names in HAProxy's spelling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.answers import ANSWERS
+from lbgen.targets.haproxy.quoting import quote
+from lbgen.targets.spec import Syntax
+from lbgen.units import format_duration
+
+if TYPE_CHECKING:
+    from lbgen.model import Timeouts
+    from lbgen.targets.answers import Answer
+
+
+def duration(milliseconds: int) -> str:
+    """Return a time with its unit: HAProxy takes bare numbers for milliseconds."""
+    return format_duration(milliseconds)
+
+
+def server_timeout(timeouts: Timeouts) -> int:
+    """Return the one number for the first byte and for gaps: HAProxy has one timer for both."""
+    return max(timeouts.first_byte or 0, timeouts.idle or 0)
+
+
+def frontend_name(listener: str) -> str:
+    """Return a listener's frontend. No pool has a colon, so none is the same (a warning on 3.2)."""
+    return f"listener:{listener}"
+
+
+COMMON_ERRORS = ("bad_request", "unauthorized", "forbidden", "not_found", "request_timeout", "too_large",
+                 "rate_limited", "internal", "bad_gateway", "unavailable", "gateway_timeout")  # fmt: skip
+"""What stands in `defaults`, for errors that HAProxy finds itself and for `http-request deny`."""
+
+
+def refuse(name: str) -> str:
+    """Return the rule that gives one of the shared answers."""
+    answer = ANSWERS[name]
+    if name in COMMON_ERRORS:
+        return f"http-request deny deny_status {answer.status}"
+    return f"http-request return {error_reply(answer)}"
+
+
+def error_reply(answer: Answer) -> Syntax:
+    """Return one of the shared answers as the arguments of ``http-error`` or ``http-request return``."""
+    words = f"status {answer.status} content-type application/json string {quote(answer.body)}"
+    if answer.retry_after is not None:
+        words += f" hdr Retry-After {answer.retry_after}"
+    if answer.status == 401:
+        words += " hdr WWW-Authenticate Bearer"
+    return Syntax(words)
