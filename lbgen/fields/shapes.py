@@ -125,7 +125,8 @@ def _plain(node: Node, path: Path, problems: list[Problem]) -> Value:
     try:
         number = {"int": int, "float": float}[kind](node.value) if kind in ("int", "float") else None
     except ValueError:
-        return bad_value(f"'{shown(node.value)}' is not a decimal number: quote it", node, path, problems)
+        message = f"'{shown(node.value)}' is not a decimal number"
+        return bad_value(message, node, path, problems, "quote it")
     if number is not None:
         return number
     reason = unsafe(node.value)

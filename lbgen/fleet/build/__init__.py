@@ -53,11 +53,12 @@ def build(
     listeners = dict(_mappings(values, "listeners"))
     if "listeners" not in values:
         listeners = {"default": {}}
+    routable = [made for made in pools if not made.standby and made.name not in _for_acme(listeners)]
     fleet = Fleet(
         name=usable(values.get("name"), None) or _stem(document),
         balancers=balancers(context, values.get("balancers")),
         pools=pools,
-        listeners=tuple(listener(context, name, written, pools) for name, written in listeners.items()),
+        listeners=tuple(listener(context, name, written, routable) for name, written in listeners.items()),
         clients=clients,
         metrics=metrics(values.get("metrics")),
         logs=logs(values.get("logs")),
@@ -73,6 +74,11 @@ def _mappings(values: Mapping[str, Any], key: str) -> Iterator[tuple[str, Mappin
     for name, written in usable(values.get(key), {}).items():
         if written is not INVALID:
             yield name, written
+
+
+def _for_acme(listeners: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """Return the names of the pools that answer ACME challenges, which need no route."""
+    return {usable(written.get("acme"), {}).get("pool") for written in listeners.values()} - {None}
 
 
 def _stem(document: Origin) -> str:

@@ -33,10 +33,9 @@ def routes(context: Context, written: Sequence[Any], path: Path) -> tuple[Route,
 
 def default_routes(context: Context, pools: Sequence[Pool], path: Path) -> tuple[Route, ...]:
     """Return the routes of a listener without any: everything to the only pool, or models to their pools."""
-    able = [pool for pool in pools if not pool.standby]
-    if len(able) == 1:
-        return (_plain("default", able[0].name, Match(), path),)
-    for pool in able:
+    if len(pools) == 1:
+        return (_plain("default", pools[0].name, Match(), path),)
+    for pool in pools:
         if not pool.models and not context.refused((*pool.path, "models")):
             message = f"no route leads to the pool '{pool.name}', and it has no 'models'"
             hint = (
@@ -44,7 +43,7 @@ def default_routes(context: Context, pools: Sequence[Pool], path: Path) -> tuple
             )
             context.error("unrouted-pool", message, pool.path, hint, on_key=True)
     return tuple(
-        _plain(pool.name, pool.name, Match(models=pool.models), path) for pool in able if pool.models
+        _plain(pool.name, pool.name, Match(models=pool.models), path) for pool in pools if pool.models
     )
 
 
