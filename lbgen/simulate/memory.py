@@ -1,8 +1,8 @@
 """The whole engine: prompts that are computed in pieces, the KV cache, preemption, the prefix cache.
 
 As vLLM schedules: decoding first, then prompts, first come first served, within a budget of tokens a step;
-the newest request gives way when the KV cache is full, and is computed again later. A piece of a prompt that two
-requests compute at the same time is counted once when both are done; vLLM keeps both copies.
+the newest request gives way when the KV cache is full, and is computed again later. A piece of a prompt that
+two requests compute at the same time is counted once when both are done; vLLM keeps both copies.
 """
 
 from __future__ import annotations

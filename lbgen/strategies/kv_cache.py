@@ -1,7 +1,7 @@
 """More requests for servers whose KV cache has room."""
 
 from lbgen.fields import Field, Integer, Number
-from lbgen.strategies.spec import Strategy
+from lbgen.strategies.spec import MadeBy, Strategy
 
 KV_CACHE = Strategy(
     name="kv_cache",
@@ -27,6 +27,9 @@ KV_CACHE = Strategy(
             "The port on this machine where `lbgen agent` answers HAProxy.",
         ),
     ),
-    choosers={},
+    choosers={
+        "ideal": MadeBy("counts", "HaproxyLeastConn"),
+        "haproxy": MadeBy("counts", "HaproxyLeastConn"),
+    },
     needs=frozenset({"kv"}),
 )

@@ -1,6 +1,6 @@
 """The server with the fewest requests in flight."""
 
-from lbgen.strategies.spec import Strategy
+from lbgen.strategies.spec import MadeBy, Strategy
 
 LEAST_CONN = Strategy(
     name="least_conn",
@@ -13,5 +13,9 @@ LEAST_CONN = Strategy(
         "old it is worse than round_robin (lbgen's simulation)."
     ),
     parameters=(),
-    choosers={},
+    choosers={
+        "ideal": MadeBy("counts", "NginxLeastConn"),
+        "nginx": MadeBy("counts", "NginxLeastConn"),
+        "haproxy": MadeBy("counts", "HaproxyLeastConn"),
+    },
 )

@@ -1,6 +1,6 @@
 """Servers filled in order, so that the last ones can be switched off."""
 
-from lbgen.strategies.spec import Strategy
+from lbgen.strategies.spec import MadeBy, Strategy
 
 PACK = Strategy(
     name="pack",
@@ -12,5 +12,8 @@ PACK = Strategy(
         "slower than half-full ones: not for the lowest latency."
     ),
     parameters=(),
-    choosers={},
+    choosers={
+        "ideal": MadeBy("counts", "Pack"),
+        "haproxy": MadeBy("counts", "Pack"),
+    },
 )

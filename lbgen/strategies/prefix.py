@@ -1,7 +1,7 @@
 """The same server for prompts that begin alike."""
 
 from lbgen.fields import Choice, Field, Number, Size
-from lbgen.strategies.spec import Strategy
+from lbgen.strategies.spec import MadeBy, Strategy
 
 PREFIX = Strategy(
     name="prefix",
@@ -44,6 +44,10 @@ PREFIX = Strategy(
             "Whether clients share prefixes; then the speed of an answer can tell that somebody used one.",
         ),
     ),
-    choosers={},
+    choosers={
+        "ideal": MadeBy("rings", "IdealPrefix"),
+        "nginx": MadeBy("rings", "NginxPrefix"),
+        "haproxy": MadeBy("rings", "HaproxyPrefix"),
+    },
     needs=frozenset({"prefix"}),
 )

@@ -1,6 +1,6 @@
 """The better of two servers drawn at random."""
 
-from lbgen.strategies.spec import Strategy
+from lbgen.strategies.spec import MadeBy, Strategy
 
 RANDOM_TWO = Strategy(
     name="random_two",
@@ -12,5 +12,9 @@ RANDOM_TWO = Strategy(
         "1.06 requests in flight against 0.61 for least_conn at a load of 0.9 (lbgen's simulation)."
     ),
     parameters=(),
-    choosers={},
+    choosers={
+        "ideal": MadeBy("counts", "NginxRandomTwo"),
+        "nginx": MadeBy("counts", "NginxRandomTwo"),
+        "haproxy": MadeBy("counts", "HaproxyRandomTwo"),
+    },
 )

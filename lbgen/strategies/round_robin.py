@@ -1,6 +1,6 @@
 """Each server in turn."""
 
-from lbgen.strategies.spec import Strategy
+from lbgen.strategies.spec import MadeBy, Strategy
 
 ROUND_ROBIN = Strategy(
     name="round_robin",
@@ -13,5 +13,9 @@ ROUND_ROBIN = Strategy(
         "long answers)."
     ),
     parameters=(),
-    choosers={},
+    choosers={
+        "ideal": MadeBy("turns", "RoundRobin"),
+        "nginx": MadeBy("turns", "RoundRobin"),
+        "haproxy": MadeBy("turns", "RoundRobin"),
+    },
 )

@@ -1,7 +1,7 @@
 """The same server for the same session."""
 
 from lbgen.fields import Boolean, Field, Group, Text
-from lbgen.strategies.spec import Strategy
+from lbgen.strategies.spec import MadeBy, Strategy
 
 NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}"
 """A header's or cookie's name (RFC 9110, token)."""
@@ -38,7 +38,11 @@ SESSION = Strategy(
         Field("ip", Boolean(), doc="The client's address is the session.", example=True),
         Field("client", Boolean(), doc="The client (its key) is the session.", example=True),
     ),
-    choosers={},
+    choosers={
+        "ideal": MadeBy("rings", "IdealSession"),
+        "nginx": MadeBy("rings", "NginxSession"),
+        "haproxy": MadeBy("rings", "HaproxySession"),
+    },
     needs=frozenset({"session"}),
     groups=(Group(("header", "cookie", "query", "ip", "client"), least=0),),
 )

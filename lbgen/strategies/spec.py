@@ -1,13 +1,26 @@
 """What a strategy is: a name, parameters, a purpose, and how each balancer chooses by it."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from lbgen.fields import Field, Group
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from lbgen.vocabulary import Chooser
+
+
+class MadeBy(NamedTuple):
+    """A class of `lbgen.strategies.choosers` by its name, imported when used: rendering never needs it."""
+
+    module: str
+    name: str
+
+    def __call__(self, parameters: "Mapping[str, Any]") -> "Chooser":
+        """Make a balancer's chooser."""
+        module = import_module(f"lbgen.strategies.choosers.{self.module}")
+        return cast("Chooser", getattr(module, self.name)(parameters))
 
 
 class Strategy(NamedTuple):
@@ -20,7 +33,7 @@ class Strategy(NamedTuple):
     advice: str
     """When to use it and when not, with the source of each number."""
     parameters: tuple[Field, ...]
-    choosers: "Mapping[str, Callable[[Mapping[str, Any]], Chooser]]"
+    choosers: "Mapping[str, MadeBy]"
     """By flavour (``nginx``, ``haproxy``, ``ideal``): makes a balancer's chooser from the parameters."""
     needs: frozenset[str] = frozenset()
     """What it must know of a request: ``session``, ``prefix``, ``kv``."""

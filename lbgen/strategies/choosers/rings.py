@@ -1,0 +1,150 @@
+"""By consistent hashing of what a request belongs to: its session, or how its prompt begins."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import islice
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from lbgen.strategies.choosers.turns import Turns, is_open
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from random import Random
+
+    from lbgen.vocabulary import RequestView, ServerView
+
+NGINX_POINTS = 160
+"""Points on the ring for each unit of weight (ngx_http_upstream_hash_module)."""
+HAPROXY_POINTS = 16
+"""Likewise in HAProxy (BE_WEIGHT_SCALE): with few servers of weight 1 their shares differ noticeably."""
+SESSION_FACTOR = 1.5
+"""What lbgen writes as HAProxy's hash-balance-factor for sessions, as a ratio."""
+NGINX_TRIES = 20
+
+
+@lru_cache(maxsize=65_536)
+def _hash(text: str) -> int:
+    # The targets use other functions (crc32, sdbm, xxh3); what counts is that it is even and always the same.
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+class _Ring:
+    """Points of servers on a circle."""
+
+    def __init__(self, servers: Sequence[ServerView], points: int) -> None:
+        pairs = sorted(
+            (_hash(f"{server.address}#{number}"), position)
+            for position, server in enumerate(servers)
+            for number in range(points * server.weight)
+        )
+        self._hashes = [value for value, _ in pairs]
+        self._positions = [position for _, position in pairs]
+
+    def walk(self, key: str) -> Iterator[int]:
+        """Yield the positions of servers in the order of preference for a key."""
+        begin = bisect(self._hashes, _hash(key))
+        seen = set()
+        for point in range(begin - len(self._positions), begin):  # the negative ones wrap around
+            position = self._positions[point]
+            if position not in seen:
+                seen.add(position)
+                yield position
+
+
+class _Hashing:
+    """Keeps a ring, and spreads what has no key in turn."""
+
+    points = HAPROXY_POINTS
+    key = "session"
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self.factor: float = parameters.get("load_factor", SESSION_FACTOR)
+        self._turns = Turns()
+        self._servers: Sequence[ServerView] | None = None
+        self._ring: _Ring
+
+    def choose(self, request: RequestView, servers: Sequence[ServerView], random: Random) -> int | None:
+        """Return the server of the request's key, or one that has room for more."""
+        del random
+        key = request.session if self.key == "session" else request.prefix
+        if key is None:
+            return self._spread(servers)
+        if servers is not self._servers:
+            self._servers, self._ring = servers, _Ring(servers, self.points)
+        return self._follow(self._ring.walk(key), servers)
+
+    def _follow(self, walk: Iterator[int], servers: Sequence[ServerView]) -> int | None:
+        raise NotImplementedError
+
+    def _spread(self, servers: Sequence[ServerView]) -> int | None:
+        return self._turns.take([server for server in servers if is_open(server)])
+
+
+class _Bounded(_Hashing):
+    """HAProxy's consistent hash with ``hash-balance-factor``.
+
+    A server is passed over when it has more than its share of all requests in flight times the factor. One
+    that is merely at its cap is not: the request waits for it (seen on 2.6).
+    """
+
+    def _follow(self, walk: Iterator[int], servers: Sequence[ServerView]) -> int | None:
+        weights = flying = 0
+        for server in servers:
+            if server.available:
+                weights += server.weight
+                flying += server.in_flight
+        slots = ceil((flying + 1) * self.factor)
+        for position in walk:
+            server = servers[position]
+            if server.available and server.in_flight < max(1, slots * server.weight / weights):
+                return server.index
+        return None
+
+
+class _Unbounded(_Hashing):
+    """NGINX's ``hash ... consistent``: full and dead servers are passed over, after 20 tries in turn."""
+
+    points = NGINX_POINTS
+
+    def _follow(self, walk: Iterator[int], servers: Sequence[ServerView]) -> int | None:
+        for position in islice(walk, NGINX_TRIES):
+            if is_open(servers[position]):
+                return servers[position].index
+        return self._spread(servers)
+
+
+class HaproxySession(_Bounded):
+    """By session."""
+
+
+class NginxSession(_Unbounded):
+    """By session."""
+
+
+class HaproxyPrefix(_Bounded):
+    """By the beginning of the prompt."""
+
+    key = "prefix"
+
+
+class NginxPrefix(_Unbounded):
+    """By the beginning of the prompt."""
+
+    key = "prefix"
+
+
+class IdealSession(_Bounded):
+    """By session, on a ring that is even."""
+
+    points = NGINX_POINTS
+
+
+class IdealPrefix(_Bounded):
+    """By the beginning of the prompt, on a ring that is even."""
+
+    key = "prefix"
+    points = NGINX_POINTS
