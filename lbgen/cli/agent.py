@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @option("--status", metavar="ADDRESS", help="Where /metrics and /health of the agent itself are served.")
 @option("--interval", default="1s", show_default=True, help="Time between two looks at a server.")
 @click.pass_obj
-def command(console: Console, request: FleetRequest, **options: Any) -> None:  # noqa: ANN401 - click's
+def command(console: Console, /, request: FleetRequest, **options: Any) -> None:  # noqa: ANN401 - click's
     """Read the engines' metrics and answer HAProxy's agent-check with weights.
 
     For the pools whose strategy is kv_cache. Runs until SIGTERM or Ctrl-C.

@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "show": "Show a fleet as understood, with every default filled in.",
     "schema": "Print the JSON Schema of the fleet file.",
     "plan": "Say what applying a fleet would change, in words of pools and servers.",
+    "apply": "Put a fleet into effect: check, replace, reload, verify, or roll back.",
     "agent": "Tell HAProxy how much each server can hold, by its engine's metrics.",
     "completion": "Print a shell's completion script.",
 }

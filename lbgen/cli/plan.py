@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     console: Console,
+    /,
     request: FleetRequest,
     to: str,
     form: str,

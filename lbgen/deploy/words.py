@@ -44,10 +44,10 @@ def _pool(name: str, old: PoolEntry, new: PoolEntry, *, socket: bool) -> Iterato
         yield Step(name, f"settings ({_lines_changed(old.settings, new.settings)})", reload=True)
     for server in new.servers:
         if server not in old.servers:
-            yield Step(name, f"+ {server}", reload=not socket)
+            yield Step(name, f"+ {server}", reload=True)
     for server, entry in old.servers.items():
         if server not in new.servers:
-            yield Step(name, f"- {server}", reload=not socket, removes=server)
+            yield Step(name, f"- {server}", reload=True, removes=server)
         else:
             yield from _server(name, server, entry, new.servers[server], socket=socket)
 

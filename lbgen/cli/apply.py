@@ -1,0 +1,144 @@
+"""``lbgen apply``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from lbgen.checker.check import CHECKERS
+from lbgen.checker.programs import Choice, find, parse_choice
+from lbgen.cli.inputs import load_fleet, templates_folder, usable_fleet
+from lbgen.cli.options import Command, fleet_options, option
+from lbgen.cli.plan import folder_of
+from lbgen.deploy.apply import Job, RefusedError, apply
+from lbgen.deploy.reload import by_command, by_master_socket, by_pid_file, verify
+from lbgen.render import render
+from lbgen.secret_values import RealSecrets
+from lbgen.targets.registry import TARGETS
+
+if TYPE_CHECKING:
+    from lbgen.cli.console import Console
+    from lbgen.cli.options import FleetRequest
+    from lbgen.deploy.reload import Reload
+    from lbgen.model import TargetSettings
+
+
+class Wanted(NamedTuple):
+    """What the options of one call ask for."""
+
+    to: str
+    expect: str | None
+    reload: str | None
+    pid: str | None
+    master_socket: str | None
+    max_change: str
+    force: bool
+    binary: tuple[str, ...]
+    templates: str | None
+
+
+@click.command(cls=Command)
+@fleet_options
+@option(
+    "--to", metavar="PATH", required=True, type=click.Path(), help="The target's folder, or its main file."
+)
+@option("--expect", metavar="DIGEST", help="Apply only what 'lbgen plan' showed under this digest.")
+@option("--reload", metavar="CMD", help="The command that reloads, such as 'systemctl reload nginx'.")
+@option("--pid", metavar="FILE", type=click.Path(), help="Reload by a signal to the master process in FILE.")
+@option("--master-socket", metavar="PATH", help="Reload over HAProxy's master socket.")
+@option(
+    "--max-change",
+    metavar="PERCENT",
+    default="30%",
+    show_default=True,
+    help="Refuse to take more of a pool's servers out at once.",
+)
+@option("--force", is_flag=True, help="Replace files that lbgen did not write.")
+@option(
+    "--binary",
+    multiple=True,
+    metavar="none|TARGET=PATH",
+    help="The real checker, if it is not the one on PATH; none: replace the files unchecked.",
+)
+@option("--templates", metavar="DIR", type=click.Path(), help="Templates that come before the built-in ones.")
+@click.pass_obj
+def command(console: Console, /, request: FleetRequest, **options: Any) -> int:  # noqa: ANN401 - click's
+    """Put a fleet into effect: check the candidate, replace the files, reload, look, else roll back.
+
+    Exit 1: refused, nothing was touched. Exit 2: it failed, and the old files are back.
+    """
+    wanted = Wanted(**options)
+    fleet = usable_fleet(console, load_fleet(console, request), request)
+    if len(fleet.targets) != 1:
+        raise click.UsageError("an apply is for one target: name it with -t")
+    settings = fleet.targets[0]
+    job = Job(
+        target=settings.name,
+        directory=folder_of(wanted.to),
+        files=render(
+            fleet, settings.name, templates=templates_folder(wanted.templates), secrets=RealSecrets()
+        ),
+        check=lambda main: _check(settings, wanted.binary, main),
+        reload=_reload(settings.name, wanted),
+        verify=lambda: verify(fleet),
+        socket=settings.runtime_socket if settings.name == "haproxy" else None,
+        expect=wanted.expect,
+        max_change=_share(wanted.max_change),
+        force=wanted.force,
+    )
+    return _carry_out(console, job)
+
+
+def _carry_out(console: Console, job: Job) -> int:
+    try:
+        plan = apply(job, console.note)
+    except RefusedError as error:
+        console.error(f"refused, nothing was touched: {error}")
+        return 1
+    for step in plan.steps:
+        console.result(f"{job.target}: {f'pool {step.pool}: ' if step.pool else ''}{step.words}")
+    if plan.is_empty:
+        console.result(f"{job.target}: no changes")
+    return 0
+
+
+def _check(settings: TargetSettings, binary: tuple[str, ...], main: Path) -> None:
+    """Let the real checker see the candidate; raises `RefusedError` with its words."""
+    choice = _choice(binary)
+    if choice.mode == "none" and settings.name not in choice.named:
+        return
+    checker = CHECKERS[settings.name]
+    found = find(settings.name, settings.version, checker, choice, lambda _: None)
+    finished = found.program.run(checker.arguments(main.resolve(), found.version), main.resolve().parent)
+    if finished.code != 0:
+        raise RefusedError(
+            f"{settings.name} {found.version} refuses the candidate:\n{finished.output.strip()}"
+        )
+
+
+def _choice(binary: tuple[str, ...]) -> Choice:
+    try:
+        return parse_choice(binary, list(TARGETS))
+    except ValueError as error:
+        raise click.UsageError(f"--binary: {error}") from None
+
+
+def _reload(target: str, wanted: Wanted) -> Reload | None:
+    if sum(value is not None for value in (wanted.reload, wanted.pid, wanted.master_socket)) > 1:
+        raise click.UsageError("--reload, --pid and --master-socket are three ways of one thing: give one")
+    if wanted.reload is not None:
+        return by_command(wanted.reload)
+    if wanted.pid is not None:
+        return by_pid_file(target, Path(wanted.pid))
+    if wanted.master_socket is not None and target != "haproxy":
+        raise click.UsageError("--master-socket is HAProxy's")
+    return by_master_socket(wanted.master_socket) if wanted.master_socket is not None else None
+
+
+def _share(text: str) -> float:
+    number = text.removesuffix("%")
+    if not number.isdecimal() or int(number) > 100:
+        raise click.UsageError(f"--max-change {text}: is a whole number of percent, such as 30%")
+    return int(number) / 100
