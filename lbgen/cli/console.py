@@ -51,10 +51,10 @@ class Console:
 
     def problems(self, problems: Iterable[Problem]) -> None:
         """Print problems for people, each with its line, a caret and a hint; quiet leaves the errors."""
-        from lbgen.cli.problem_formats import text_report  # noqa: PLC0415 - most runs have nothing to report
-
         shown = [problem for problem in problems if problem.is_error or not self.quiet]
         if shown:
+            from lbgen.cli.problem_formats import text_report  # noqa: PLC0415 - often there is nothing to say
+
             _say(text_report(shown, self.sources, color=self.wants_color(sys.stderr)))
 
     def styled(self, text: str, style: str, stream: TextIO | None = None) -> str:

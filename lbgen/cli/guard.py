@@ -75,6 +75,10 @@ def _run(arguments: Sequence[str], console: Console) -> int:
 
 def _prepare_streams() -> None:
     """Make the output the same bytes everywhere: UTF-8, and odd file names come out as they came in."""
+    if sys.stdout is None:  # closed by the shell: >&-
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - it stays open
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 - it stays open
     for stream, errors in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors=errors, newline="\n")

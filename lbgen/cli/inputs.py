@@ -71,6 +71,8 @@ def target_versions_of(texts: Sequence[str], targets: Sequence[str]) -> dict[str
 
 
 def _read_standard_input() -> Source:
+    if sys.stdin is None:  # closed by the shell: <&-
+        raise LbgenError("standard input is closed: '-' reads the fleet from there")
     text = _decoded(STANDARD_INPUT, _limited(sys.stdin.buffer, STANDARD_INPUT))
     if not text.strip():
         raise LbgenError("standard input is empty: '-' reads the fleet from there")

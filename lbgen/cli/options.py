@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -44,6 +45,13 @@ class Command(click.Command):
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - handed on to click as they are
         super().__init__(*args, **kwargs)
         self.params.extend(global_options(hidden=True))
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's own signature
+        """Run the command; the collector, off while everything was imported, looks only at what comes now."""
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
+        return super().invoke(ctx)
 
 
 def global_options(*, hidden: bool = False) -> list[click.Parameter]:

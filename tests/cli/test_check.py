@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import SMALLEST
+
+NGINX = """
+case "$1" in
+    -v) echo "nginx version: nginx/1.22.1" >&2 ;;
+    -V) echo "configure arguments: --without-http_scgi_module" >&2 ;;
+    *) {answer} ;;
+esac
+"""
+GOOD = 'echo "nginx: configuration file test is successful" >&2'
+# What NGINX 1.22.1 prints; $4 is the configuration after -t -e stderr -c.
+REFUSES = 'echo "nginx: [emerg] unknown directive \\"boo\\" in $5:7" >&2; exit 1'
+WARNS = 'echo "nginx: [warn] the \\"listen\\" is odd in $5:7" >&2'
+HAPROXY = """
+case "$1" in
+    -v) echo "HAProxy version 2.6.12-1+deb12u1 2023/12/16 - https://haproxy.org/" ;;
+    *) {answer} ;;
+esac
+"""
+
+
+@pytest.fixture
+def nginx(fake_program):
+    return lambda answer: f"nginx={fake_program('nginx', NGINX.format(answer=answer))}"
+
+
+def test_a_target_that_passes(lbgen, smallest, nginx):
+    ended = lbgen("check", smallest, "-t", "nginx", "--binary", nginx(GOOD))
+    assert (ended.code, ended.out) == (0, "nginx 1.22.1: ok\n")
+    assert "stand-ins for host names" in ended.err
+    assert "gpu-0, gpu-1" in ended.err
+
+
+def test_a_refusal_points_into_the_rendered_file(lbgen, smallest, nginx):
+    ended = lbgen("check", smallest, "-t", "nginx", "--binary", nginx(REFUSES))
+    assert ended.code == 1
+    assert "nginx/nginx.conf:7:" in ended.err
+    assert 'unknown directive "boo"' in ended.err
+    assert ended.out == "nginx 1.22.1: refused\n"
+    assert "/tmp" not in ended.err.replace(str(smallest), "")
+
+
+def test_warnings_fail_only_when_strict(lbgen, smallest, nginx):
+    arguments = ["check", smallest, "-t", "nginx", "--binary", nginx(WARNS)]
+    assert lbgen(*arguments).code == 0
+    ended = lbgen(*arguments, "--strict")
+    assert ended.code == 1
+    assert "is odd" in ended.err
+
+
+def test_rules_warnings_fail_only_when_strict(lbgen, smallest):
+    assert lbgen("check", smallest, "--binary", "none").code == 0
+    assert lbgen("check", smallest, "--binary", "none", "--strict").code == 1
+
+
+def test_haproxy(lbgen, smallest, fake_program):
+    answer = 'echo "[ALERT]    (12) : config : parsing [$3:4] : unknown keyword" >&2; exit 1'
+    program = fake_program("haproxy", HAPROXY.format(answer=answer))
+    ended = lbgen("check", smallest, "-t", "haproxy", "--binary", f"haproxy={program}")
+    assert ended.code == 1
+    assert "haproxy/haproxy.cfg:4:" in ended.err
+    assert ended.out == "haproxy 2.6.12: refused\n"
+
+
+def test_a_program_that_crashes(lbgen, smallest, fake_program):
+    program = fake_program("haproxy", HAPROXY.format(answer="kill -SEGV $$"))
+    ended = lbgen("check", smallest, "-t", "haproxy", "--binary", f"haproxy={program}")
+    assert ended.code == 1
+    assert "signal 11" in ended.err
+
+
+def test_a_version_that_differs_is_named_and_its_warnings_are_not_ours(lbgen, smallest, nginx):
+    newer = nginx(WARNS)
+    ended = lbgen("check", smallest, "-t", "nginx", "--target-version", "1.26", "--binary", newer)
+    assert ended.out == "nginx 1.22.1: ok, but the fleet is for 1.26\n"
+    assert "nginx-says" not in ended.err
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("lbgen.runtimes.process._SYSTEM_FOLDERS", ())
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no-docker.sock")
+
+
+@pytest.mark.usefixtures("nothing_installed")
+def test_not_checked_is_said(lbgen, smallest):
+    ended = lbgen("check", smallest)
+    assert ended.code == 0
+    assert ended.out == "not checked by nginx: not found\nnot checked by haproxy: not found\n"
+
+
+@pytest.mark.usefixtures("nothing_installed")
+def test_a_required_program_has_to_be_there(lbgen, smallest):
+    assert lbgen("check", smallest, "--binary", "required").code == 2
+
+
+def test_binary_none(lbgen, smallest):
+    ended = lbgen("check", smallest, "-t", "nginx", "--binary", "none")
+    assert (ended.code, ended.out) == (0, "not checked by nginx: --binary none\n")
+
+
+@pytest.mark.parametrize("place", ["/nonexistent/nginx", "/bin/true", "docker://"])
+def test_a_named_program_has_to_work(lbgen, smallest, place):
+    ended = lbgen("check", smallest, "-t", "nginx", "--binary", f"nginx={place}")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--binary" in ended.err
+
+
+def test_resolve_leaves_the_names(lbgen, smallest, nginx):
+    ended = lbgen("check", smallest, "-t", "nginx", "--resolve", "--binary", nginx('grep -q gpu-1 "$5"'))
+    assert ended.code == 0
+    assert "stand-ins" not in ended.err
+    assert lbgen("check", smallest, "-t", "nginx", "--binary", nginx('grep -q gpu-1:8000 "$5"')).code == 1
+
+
+def test_nothing_is_left_behind(lbgen, smallest, nginx, monkeypatch, tmp_path):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    before = sorted(tmp_path.iterdir())
+    program = nginx(GOOD)
+    lbgen("check", smallest, "-t", "nginx", "--binary", program)
+    lbgen("check", smallest, "-t", "nginx", "--binary", nginx(REFUSES))
+    assert sorted(tmp_path.iterdir()) == sorted([*before, tmp_path / "bin"])
+
+
+def test_json(lbgen, tmp_path):
+    (tmp_path / "bad.yaml").write_text("pools:\n  chat:\n    servers:\n      - {address: 'a:1', wieght: 3}\n")
+    ended = lbgen("check", "bad.yaml", "--binary", "none", "--format", "json")
+    assert ended.code == 1
+    (problem,) = [entry for entry in json.loads(ended.out) if entry["severity"] == "error"]
+    assert problem["code"] == "unknown-key"
+    assert (problem["file"], problem["line"]) == ("bad.yaml", 4)
+    assert problem["path"].startswith("pools.chat.servers[0]")
+    assert "weight" in problem["message"] + problem["hint"]
+
+
+def test_json_of_a_good_fleet_is_a_list(lbgen, smallest):
+    ended = lbgen("check", smallest, "--binary", "none", "--format", "json")
+    assert {entry["code"] for entry in json.loads(ended.out)} >= {"open-listener"}
+    assert "not checked" in ended.err
+
+
+def test_github_is_chosen_inside_an_action(lbgen, smallest, monkeypatch):
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    ended = lbgen("check", smallest, "--binary", "none")
+    assert ended.out.startswith("::warning file=")
+    assert "::" not in lbgen("check", smallest, "--binary", "none", "--format", "text").err
+
+
+def test_sarif(lbgen, smallest):
+    ended = lbgen("check", smallest, "--binary", "none", "--format", "sarif")
+    (run,) = json.loads(ended.out)["runs"]
+    assert run["results"]
+
+
+def test_secrets_do_not_show_in_what_a_checker_says(lbgen, tmp_path, nginx, monkeypatch):
+    monkeypatch.setenv("TEAM_KEY", "sk-very-secret")
+    text = SMALLEST + (
+        'listeners: {public: {bind: "127.0.0.1:8080", auth: {clients: all}}}\n'
+        'clients: {team: {key: "env:TEAM_KEY"}}\n'
+    )
+    (tmp_path / "keys.yaml").write_text(text, encoding="utf-8")
+    words = '$(cat $(dirname "$5")/secrets/* | tr -d "\\n")'
+    answer = f'echo "nginx: [emerg] bad words: {words} in $5:7" >&2; exit 1'
+    ended = lbgen("check", "keys.yaml", "-t", "nginx", "--binary", nginx(answer))
+    assert ended.code == 1
+    assert "bad words" in ended.err
+    assert "very" not in ended.err

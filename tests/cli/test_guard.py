@@ -1,0 +1,102 @@
+"""What the shell sees when something goes wrong around the program."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lbgen.cli import guard
+from lbgen.problems import FleetError, LbgenError, Problem
+
+LBGEN = [sys.executable, "-m", "lbgen"]
+
+
+def test_a_reader_that_leaves():
+    script = f"{sys.executable} -m lbgen schema | head -c 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.strip().endswith(("141", "0"))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full: run the tests on Linux")
+@pytest.mark.parametrize("arguments", [["schema"], ["--help"], ["--version"], ["completion", "bash"]])
+def test_a_full_disk(arguments):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*LBGEN, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [("schema >&-", 0), ("rendr 2>&-", 2), ("render - -t nginx <&-", 2)]
+)
+def test_closed_streams(arguments, code):
+    command = f"{sys.executable} -m lbgen {arguments}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c():
+    environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        [*LBGEN, "render", "-", "-t", "nginx"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environ,
+    )
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+
+
+def raising(error):
+    def fail(*_arguments):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (LbgenError("no such thing"), 2, "no such thing"),
+        (FleetError([Problem("some-code", "is wrong")]), 1, "some-code"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (FileNotFoundError(2, "No such file or directory", "x.yaml"), 2, "x.yaml: No such file"),
+        (RecursionError(), 2, "too deeply"),
+        (MemoryError(), 2, "too large"),
+        (KeyError("x"), 2, "internal error: KeyError"),
+    ],
+)
+def test_every_failure_has_its_code_and_line(monkeypatch, capsys, error, code, says):
+    monkeypatch.setattr(guard, "_drop_output", lambda *_: None)
+    monkeypatch.setattr(guard, "_run", raising(error))
+    assert guard.run([]) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert says in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_verbose_shows_the_stack_of_our_own_faults(monkeypatch, capsys):
+    def fail(_arguments, console):
+        console.verbose = True
+        raise KeyError("x")
+
+    monkeypatch.setattr(guard, "_run", fail)
+    assert guard.run([]) == 2
+    assert "Traceback" in capsys.readouterr().err
