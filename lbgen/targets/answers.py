@@ -33,6 +33,10 @@ _SERVER = "server_error"
 
 ANSWERS: dict[str, Answer] = {
     "bad_request": Answer(400, _BAD, "bad_request", "The request is malformed."),
+    "https_required": Answer(400, _BAD, "https_required", "This port speaks HTTPS only."),
+    "no_certificate": Answer(
+        401, _BAD, "client_certificate_required", "A client certificate of a known authority is required."
+    ),
     "unauthorized": Answer(401, _BAD, "invalid_api_key", "The API key is missing or not known here."),
     "forbidden": Answer(403, _BAD, "forbidden", "This API key may not use what it asked for."),
     "not_found": Answer(404, _BAD, "not_found", "No route of this gateway fits the request."),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lbgen.model import Secret
 from lbgen.targets.nginx.conditions import header_variable
 from lbgen.targets.nginx.errors import PREFIX
-from lbgen.targets.nginx.quoting import escape_regex, quote, regex_word
+from lbgen.targets.nginx.quoting import escape_regex, header_name, quote, regex_word
 from lbgen.targets.nginx.views import Check, Location, Map, Pair
 from lbgen.targets.nginx.words import variable
 from lbgen.targets.spec import Syntax
@@ -127,7 +127,7 @@ def external_location(made: Assembly, listener: Listener) -> Iterator[Location]:
         ("Connection", '""'),
     ]
     lines = ["proxy_method GET", "proxy_pass_request_body off", "proxy_pass_request_headers off"]
-    lines += [f"proxy_set_header {name} {value}" for name, value in (*given, *about)]
+    lines += [f"proxy_set_header {header_name(name)} {value}" for name, value in (*given, *about)]
     lines += ["proxy_connect_timeout 3s", "proxy_read_timeout 10s", f"proxy_pass {quote(external.url)}"]
     match = Syntax(f"= {PREFIX}auth/{made.listeners[listener.name]}")
     yield Location(match, internal=True, quiet=True, access=tuple(map(Syntax, lines)))

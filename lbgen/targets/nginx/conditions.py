@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.nginx.quoting import escape_regex, regex_word
+from lbgen.targets.nginx.quoting import escape_regex, header_name, regex_word
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def header_variable(name: str) -> Syntax:
     """Return the variable that holds a request header."""
-    return Syntax("$http_" + name.lower().replace("-", "_"))
+    return Syntax("$http_" + header_name(name).lower().replace("-", "_"))
 
 
 def count(match: Match) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lbgen.targets.answers import ANSWERS
 from lbgen.targets.nginx.auth import pool_check
 from lbgen.targets.nginx.conditions import header_variable
-from lbgen.targets.nginx.errors import json_answer, retry_header
+from lbgen.targets.nginx.errors import UNANSWERED, json_answer, retry_header
 from lbgen.targets.nginx.paths import upstream_uri
 from lbgen.targets.nginx.proxying import Manner, proxy
 from lbgen.targets.nginx.quoting import quote, regex_word
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lbgen.model import Listener, Pool, Route
+    from lbgen.problems import Path
     from lbgen.targets.nginx.assembly import Assembly
     from lbgen.targets.nginx.frame import Frame
+    from lbgen.targets.nginx.views import Check
 
 TUNNEL = "-tunnel"
 
@@ -41,6 +43,7 @@ class Destinations:
                 strict=True,
             )
         )
+        self._uris: dict[Path, tuple[Syntax, tuple[Check, ...]]] = {}
         self._located: dict[str, Location] = {}
         self._suffix = _tunnel_suffix(made) if frame.tunnels else ""
 
@@ -106,7 +109,7 @@ class Destinations:
             said = ANSWERS["unavailable"]
             headers = (*self._frame.headers, *retry_header(said))
             return location._replace(answer=json_answer(said), headers=headers)
-        uri, fits = upstream_uri(self._made, route)
+        uri, fits = self._uri(route)
         manner = Manner(
             headers=self._frame.request_headers,
             changes=(route.headers,),
@@ -122,6 +125,11 @@ class Destinations:
             extra=self._frame.extra,
         )
 
+    def _uri(self, route: Route) -> tuple[Syntax, tuple[Check, ...]]:
+        if route.path not in self._uris:
+            self._uris[route.path] = upstream_uri(self._made, route)
+        return self._uris[route.path]
+
     def _when_down(self, route: Route, pool: Pool) -> tuple[Syntax, ...]:
         """Return the lines that lead a request that reached no server to another pool.
 
@@ -130,14 +138,15 @@ class Destinations:
         if not route.when_down or route.when_down == pool.name:
             return ()
         fallback = self._fallback(route)
-        number = self._made.number("down")
         never_reached = regex_word(r"~(?:^|[ ,])-$")
         lines = []
         for status, otherwise in (("502", "lb-bad-gateway"), ("504", "lb-gateway-timeout")):
             entries = [("default", otherwise), (never_reached, fallback)]
-            name = self._made.map("$upstream_connect_time", f"$lb_down_{number}_{status}", entries)
+            name = self._made.flag("$upstream_connect_time", entries)
             lines.append(Syntax(f"error_page {status} = @{name}"))
-        return (*self._frame.errors, *lines)
+        # Of two lines for one status NGINX takes the first (seen on 1.22.1).
+        others = (line for line in self._frame.errors if line not in UNANSWERED)
+        return (*others, *lines)
 
     def _fallback(self, route: Route) -> str:
         name = f"route-{self._names[route.path]}-down"

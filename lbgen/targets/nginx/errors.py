@@ -22,8 +22,8 @@ _EARLY = {
     "408": "request_timeout",
     "414": "uri_too_long",
     "494": "headers_too_large",  # NGINX's own number for headers over large_client_header_buffers
-    "495 496": "unauthorized",  # its own numbers for bad and missing client certificates
-    "497": "bad_request",  # its own number for plain HTTP on a TLS port
+    "495 496": "no_certificate",  # its own numbers for bad and missing client certificates
+    "497": "https_required",  # its own number for plain HTTP on a TLS port
 }
 _LATE = {
     "401": "unauthorized",
@@ -62,7 +62,7 @@ def error_locations(headers: tuple[Pair, ...]) -> tuple[Location, ...]:
 def answer_location(match: str, said: Said, headers: tuple[Pair, ...]) -> Location:
     """Return a location that gives one of the shared answers."""
     headers = (*headers, *retry_header(said))
-    if said.status == 401:
+    if said is ANSWERS["unauthorized"]:
         headers = (*headers, Pair(Syntax("WWW-Authenticate"), Syntax("Bearer")))
     return Location(Syntax(match), answer=json_answer(said), headers=headers)
 

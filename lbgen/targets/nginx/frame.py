@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TYPE_CHECKING
-
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from lbgen.targets.spec import Syntax
     from lbgen.targets.nginx.views import Check, Pair
+    from lbgen.targets.spec import Syntax
 
 
 class Frame(NamedTuple):

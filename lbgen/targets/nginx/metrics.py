@@ -52,8 +52,8 @@ def metrics_site(made: Assembly) -> Iterator[Site]:
 
 
 def _ready(made: Assembly) -> Iterator[Location]:
-    pools = [pool for listener in made.fleet.listeners for pool in routed_pools(made, listener)]
-    yield from ready_locations(made, "/ready", tuple(dict.fromkeys(pools)), "any_pool")
+    pools = {pool.name: pool for each in made.fleet.listeners for pool in routed_pools(made, each)}
+    yield from ready_locations(made, "/ready", tuple(pools.values()), "any_pool")
 
 
 def _networks(metrics: Metrics) -> Iterator[Syntax]:

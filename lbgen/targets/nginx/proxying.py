@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.targets.nginx.features import has
-from lbgen.targets.nginx.quoting import quote
+from lbgen.targets.nginx.quoting import header_name, quote
 from lbgen.targets.nginx.views import NOTHING, Pair, Proxy, Tls
 from lbgen.targets.nginx.words import duration
 from lbgen.targets.spec import Syntax
@@ -92,7 +92,7 @@ def _headers(made: Assembly, pool: Pool, manner: Manner) -> tuple[Pair, ...]:
     found: dict[str, Pair] = {}
 
     def put(name: str, value: str) -> None:
-        found[name.lower()] = Pair(Syntax(name), Syntax(value))
+        found[name.lower()] = Pair(header_name(name), Syntax(value))
 
     for name, value in _standard(made, pool, tunnel=manner.tunnel).items():
         put(name, value)
@@ -136,7 +136,8 @@ def backend_host(pool: Pool) -> Syntax:
     """Return the servers' common address for `Host`; `limits` has seen to it that there is one."""
     if pool.discover and pool.discover.dns:
         return quote(f"{pool.discover.dns}:{pool.discover.port}")
-    return quote(str(pool.servers[0].address))
+    hosts = [server.address for server in pool.servers]
+    return quote(str(hosts[0] if len(set(hosts)) == 1 else hosts[0].host))
 
 
 def _retry_on(retry: Retry) -> Syntax:

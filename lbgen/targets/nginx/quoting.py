@@ -60,6 +60,13 @@ def regex_word(regex: str) -> Syntax:
     return Syntax(f'"{escaped}"')
 
 
+def header_name(name: str) -> Syntax:
+    """Return the name of a header, which stands bare; raises `ValueError` for rarer characters."""
+    if not _pattern(r"[A-Za-z0-9_-]+").fullmatch(name):
+        raise ValueError(f"{name!r} is not the name of a header")
+    return Syntax(name)
+
+
 def joined(text: str, variables: str) -> Syntax:
     """Return literal text with variables after it, as one word; raises `ValueError` as `quote` does."""
     if not text:
@@ -86,7 +93,8 @@ class Literals:
 
         `always`: by variable even where it could stand as it is, for what must not stand there.
         """
-        if not always and "$" not in text and "\n" not in text and len(text.encode()) <= MAX_WORD // 2:
+        plain = "$" not in text and text.isprintable() and len(text.encode()) <= MAX_WORD
+        if plain and not always:
             return quote(text) if text else Syntax('""')
         return Syntax('"' + "".join(f"${self._name(piece)}" for piece in _pieces(text)) + '"')
 

@@ -15,12 +15,12 @@ from lbgen.targets.nginx.quoting import quote_plain, regex_word
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
-    from lbgen.targets.nginx.views import Location
     from collections.abc import Iterator
 
     from lbgen.model import Listener, Route
     from lbgen.targets.nginx.assembly import Assembly
     from lbgen.targets.nginx.frame import Frame
+    from lbgen.targets.nginx.views import Location
 
 
 class Spot(NamedTuple):

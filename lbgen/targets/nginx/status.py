@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.model import Headers
 from lbgen.targets.answers import ANSWERS
 from lbgen.targets.nginx.errors import PREFIX, answer_location
 from lbgen.targets.nginx.proxying import Manner, proxy
@@ -81,7 +82,9 @@ def _asking(match: str, name: str, following: str, when: str) -> Location:
 def _probes(made: Assembly, pool: Pool) -> Iterator[Location]:
     """Yield the internal location that asks one pool, within the time of an active check."""
     name = made.upstreams[pool.name]
-    path = pool.health.path if pool.health else None
+    health = pool.health
+    # A path of another port means nothing to the port that NGINX knows.
+    path = health.path if health and health.port is None else None
     timeout = pool.health.timeout if pool.health else 5_000
     quick = pool.timeouts._replace(connect=min(timeout, 1_000), first_byte=timeout, idle=timeout)
     prober = pool._replace(
@@ -92,7 +95,9 @@ def _probes(made: Assembly, pool: Pool) -> Iterator[Location]:
     # With no cap of its own: a pool whose servers are all busy is ready, though NGINX counts it as gone.
     upstream = made.probe_upstreams.get(pool.name, name)
     headers = (("Host", "localhost"), ("Content-Length", '""'))
-    way = proxy(made, prober, Manner(headers=headers, path=path or "/", upstream=upstream))
+    changes = (Headers(set=health.headers),) if health else ()
+    manner = Manner(headers=headers, changes=changes, path=path or "/", upstream=upstream)
+    way = proxy(made, prober, manner)
     location = Location(
         Syntax(f"= {PREFIX}probe/{name}"),
         internal=True,
@@ -101,9 +106,9 @@ def _probes(made: Assembly, pool: Pool) -> Iterator[Location]:
         access=(Syntax("proxy_method GET"), Syntax("proxy_pass_request_body off")),
         errors=(Syntax(f"error_page 502 504 = {PREFIX}no"),),
     )
-    if path:
+    if path and health and 200 <= health.expect < 300:
         yield location
         return
-    alive = Syntax(f"error_page {_ANY_ANSWER} = {PREFIX}yes")
+    alive = Syntax(f"error_page {health.expect if path and health else _ANY_ANSWER} = {PREFIX}yes")
     intercept = Syntax("proxy_intercept_errors on")
     yield location._replace(errors=(alive, *location.errors), access=(*location.access, intercept))

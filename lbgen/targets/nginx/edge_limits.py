@@ -1,0 +1,135 @@
+"""What NGINX cannot do for listeners, routes and clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.nginx.features import FEATURES, has
+from lbgen.targets.nginx.rates import rate_word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from lbgen.model import Fleet, Listener, Route
+    from lbgen.problems import Path
+    from lbgen.targets.verdicts import Verdicts
+    from lbgen.units import Rate
+
+HAPROXY = "use the HAProxy target"
+
+
+def _certificates(fleet: Fleet, verdicts: Verdicts) -> None:
+    for listener in fleet.listeners:
+        if listener.tls and listener.tls.directory:
+            reason = "holds a certificate for each host, and NGINX wants them listed"
+            instead = "a listener for each host, with its certificate, on the same bind"
+            verdicts.refused("tls.directory", (*listener.path, "tls", "directory"), reason, instead)
+
+
+def _http2(fleet: Fleet, verdicts: Verdicts) -> None:
+    version = fleet.target("nginx").version
+    needed = FEATURES["http2_directive"].since
+    for listener in fleet.listeners:
+        if listener.tls or has(version, "http2_directive"):
+            continue
+        path = (*listener.path, "http2")
+        if listener.http2 and fleet.origins.written(path):
+            reason = f"needs TLS, or NGINX {needed}: before it a plain port speaks either HTTP/1 or HTTP/2"
+            verdicts.degraded("http2", path, reason, "add tls")
+        for route in listener.routes:
+            if any(fleet.pool(name).protocol == "grpc" for name in route.pools):
+                reason = f"leads to a gRPC pool, which needs HTTP/2 from clients: TLS, or NGINX {needed}"
+                verdicts.refused("protocol", route.path, reason, "add tls to the listener")
+
+
+def _bodies(fleet: Fleet, verdicts: Verdicts) -> None:
+    for route in _routes(fleet):
+        match = route.match
+        for key, present in (
+            ("model", bool(match.models)),
+            ("prompt_over", match.prompt_over is not None),
+            ("prompt_under", match.prompt_under is not None),
+            ("max_tokens_over", match.max_tokens_over is not None),
+        ):
+            if present:
+                reason = "needs the request's body, which is not looked at on NGINX yet"
+                verdicts.refused(key, (*route.path, key), reason, HAPROXY)
+
+
+def _rewrites(fleet: Fleet, verdicts: Verdicts) -> None:
+    for route in _routes(fleet):
+        grpc = any(fleet.pool(name).protocol == "grpc" for name in route.pools)
+        for key in ("strip_prefix", "add_prefix"):
+            if grpc and getattr(route, key):
+                reason = "cannot be had for gRPC, whose paths are the names of its methods"
+                verdicts.refused(key, (*route.path, key), reason, "a route without it")
+
+
+def _priorities(fleet: Fleet, verdicts: Verdicts) -> None:
+    paths = [(*route.path, "priority") for route in _routes(fleet) if route.priority is not None]
+    paths += [(*client.path, "priority") for client in fleet.clients if client.priority]
+    for path in paths:
+        if fleet.origins.written(path):
+            reason = "orders those who wait, and NGINX has no queue"
+            verdicts.refused(
+                "priority", path, reason, f"pools with caps of their own for each class; or {HAPROXY}"
+            )
+
+
+def _rates(fleet: Fleet, verdicts: Verdicts) -> None:
+    for path, rate in _all_rates(fleet):
+        if rate.seconds > 60 and rate.requests * 60 % rate.seconds:
+            reason = f"{rate} becomes {rate_word(rate)}: NGINX counts by the second or the minute"
+            verdicts.degraded("rate", path, reason, "write it per minute")
+
+
+def _all_rates(fleet: Fleet) -> Iterator[tuple[Path, Rate]]:
+    for listener in fleet.listeners:
+        yield from (((*limit.path, "rate"), limit.rate) for limit in listener.limits if limit.rate)
+    yield from (((*client.path, "rate"), client.rate) for client in fleet.clients if client.rate)
+
+
+def _metrics(fleet: Fleet, verdicts: Verdicts) -> None:
+    if fleet.metrics:
+        reason = "shows connections alone, at /stub_status: open-source NGINX has no figures for pools"
+        verdicts.degraded("metrics", fleet.metrics.path, reason, "count from the access log, or use HAProxy")
+
+
+def _dollars(fleet: Fleet, verdicts: Verdicts) -> None:
+    """Find text that stands where NGINX replaces variables, and cannot be put into one."""
+    texts = [(path, text) for listener in fleet.listeners for path, text in _texts(listener)]
+    texts.append((("logs", "to"), fleet.logs.to))
+    for path, text in texts:
+        if text and "$" in text:
+            reason = "has a dollar sign, which NGINX takes for a variable there"
+            verdicts.refused(str(path[-1]), path, reason, "write it without")
+
+
+def _texts(listener: Listener) -> Iterator[tuple[Path, str | None]]:
+    for key in ("certificate", "key", "bundle", "client_ca"):
+        yield (*listener.path, "tls", key), getattr(listener.tls, key, None)
+    if listener.acme:
+        yield (*listener.path, "acme", "webroot"), listener.acme.webroot
+    if listener.auth.external:
+        yield (*listener.path, "auth", "external", "url"), listener.auth.external.url
+    for route in listener.routes:
+        yield (*route.path, "add_prefix"), route.add_prefix
+        if route.respond:
+            yield (*route.path, "respond", "content_type"), route.respond.content_type
+
+
+def _routes(fleet: Fleet) -> Iterator[Route]:
+    for listener in fleet.listeners:
+        yield from listener.routes
+
+
+RULES: tuple[Callable[[Fleet, Verdicts], None], ...] = (
+    _certificates,
+    _http2,
+    _bodies,
+    _rewrites,
+    _priorities,
+    _rates,
+    _metrics,
+    _dollars,
+)

@@ -1,0 +1,164 @@
+"""What NGINX cannot do for a pool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.nginx.features import FEATURES, has
+from lbgen.targets.nginx.proxying import read_timeout
+from lbgen.targets.nginx.strategies import refusal
+from lbgen.units import format_duration, is_ip
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from lbgen.model import Fleet, Pool
+    from lbgen.problems import Path
+    from lbgen.targets.verdicts import Verdicts
+
+HAPROXY = "use the HAProxy target"
+
+
+def _strategy(fleet: Fleet, verdicts: Verdicts) -> None:
+    settings = fleet.target("nginx")
+    for pool in fleet.pools:
+        refused = refusal(pool, settings)
+        if refused:
+            verdicts.refused("strategy", (*pool.path, "strategy"), refused.reason, refused.instead)
+
+
+def _protection(fleet: Fleet, verdicts: Verdicts) -> None:
+    """Name what open-source NGINX lacks to protect servers."""
+    for pool in fleet.pools:
+        if pool.health and _written(fleet, pool, "health"):
+            reason = "is not checked: open-source NGINX has no active checks, only passive_health"
+            verdicts.degraded("health", (*pool.path, "health"), reason, HAPROXY)
+        if pool.warmup and _written(fleet, pool, "warmup"):
+            reason = "has no effect: slow start is not in open-source NGINX"
+            verdicts.degraded("warmup", (*pool.path, "warmup"), reason, HAPROXY)
+        _queue(fleet, pool, verdicts)
+        _passive(fleet, pool, verdicts)
+        _retries(fleet, pool, verdicts)
+
+
+def _queue(fleet: Fleet, pool: Pool, verdicts: Verdicts) -> None:
+    path = (*pool.path, "queue")
+    if pool.queue.order != "fifo":
+        verdicts.refused("queue.order", (*path, "order"), "needs a queue, and NGINX has none", HAPROXY)
+    elif any(_written(fleet, pool, "queue", key) for key in ("size", "timeout")):
+        reason = "has no effect: NGINX has no queue; a request that finds every server full gets 503 at once"
+        verdicts.degraded("queue", path, reason, HAPROXY)
+
+
+def _passive(fleet: Fleet, pool: Pool, verdicts: Verdicts) -> None:
+    passive = pool.passive_health
+    path = (*pool.path, "passive_health")
+    if (
+        passive.failures
+        and passive.eject != passive.window
+        and _written(fleet, pool, "passive_health", "eject")
+    ):
+        reason = (
+            "is the window on NGINX: fail_timeout is both the time in which failures count and the time out"
+        )
+        verdicts.degraded("passive_health.eject", (*path, "eject"), reason, "write the same time for both")
+
+
+def _retries(fleet: Fleet, pool: Pool, verdicts: Verdicts) -> None:
+    path = (*pool.path, "retry")
+    retry = pool.retry
+    if retry.replay_posts and "reset" not in retry.on and set(retry.on) - {"connect"}:
+        reason = "also replays a POST after a reset connection: NGINX does not tell them apart"
+        verdicts.degraded("retry.replay_posts", (*path, "replay_posts"), reason, "add reset to retry.on")
+    if retry.attempts and retry.on and "connect" not in retry.on and _written(fleet, pool, "retry", "on"):
+        reason = "retries refused connections too: NGINX does not tell them apart"
+        verdicts.degraded("retry.on", (*path, "on"), reason, "add connect to retry.on")
+
+
+def _timers(fleet: Fleet, verdicts: Verdicts) -> None:
+    for pool in fleet.pools:
+        waits = pool.timeouts
+        written = [key for key in ("first_byte", "idle") if _written(fleet, pool, "timeouts", key)]
+        for key in written:
+            if getattr(waits, key) < read_timeout(waits):
+                larger = format_duration(read_timeout(waits))
+                reason = f"becomes {larger}: one timer serves first_byte and idle, the larger of the two"
+                path = (*pool.path, "timeouts", key)
+                verdicts.degraded(f"timeouts.{key}", path, reason, "write the same time for both")
+
+
+def _names(fleet: Fleet, verdicts: Verdicts) -> None:
+    settings = fleet.target("nginx")
+    for pool in fleet.pools:
+        if pool.dns.mode != "runtime":
+            continue
+        path = (*pool.path, "dns") if pool.discover is None else (*pool.path, "discover")
+        if not has(settings.version, "resolve"):
+            needed = FEATURES["resolve"]
+            reason = f"'runtime' needs NGINX {needed.since}, which looks names up while it runs"
+            verdicts.refused("dns.mode", path, reason, needed.instead)
+        elif not pool.dns.resolver:
+            reason = "is missing: NGINX does not read /etc/resolv.conf for names that it follows"
+            verdicts.refused("dns.resolver", path, reason, 'write it, as in resolver: ["10.0.0.10:53"]')
+
+
+def _identity(fleet: Fleet, verdicts: Verdicts) -> None:
+    """Find pools whose servers would need names of their own, of which NGINX has one a pool."""
+    for pool in fleet.pools:
+        hosts = {server.address.host for server in pool.servers}
+        if pool.host_header == "backend" and len(hosts) > 1:
+            reason = "'backend' is one name for all servers of a pool on NGINX, and these have several hosts"
+            verdicts.refused("host_header", (*pool.path, "host_header"), reason, "write the name itself")
+        if pool.tls is None or pool.tls.server_name:
+            continue
+        if len(hosts) > 1:
+            reason = "is missing: NGINX sends one name to all servers of a pool, and these have several"
+        elif pool.tls.verify and any(is_ip(host) for host in hosts):
+            reason = "is missing: NGINX compares certificates with names, not with addresses"
+        else:
+            continue
+        verdicts.refused(
+            "tls.server_name", (*pool.path, "tls"), reason, "write the name that the certificate has"
+        )
+
+
+def _protocols(fleet: Fleet, verdicts: Verdicts) -> None:
+    settings = fleet.target("nginx")
+    for pool in fleet.pools:
+        if pool.protocol == "h2c" and not has(settings.version, "http2_upstream"):
+            needed = FEATURES["http2_upstream"]
+            reason = f"'h2c' needs NGINX {needed.since}, which speaks HTTP/2 to servers"
+            verdicts.refused("protocol", (*pool.path, "protocol"), reason, needed.instead)
+
+
+def _dollars(fleet: Fleet, verdicts: Verdicts) -> None:
+    """Find text that stands where NGINX replaces variables, and cannot be put into one."""
+    for pool in fleet.pools:
+        for path, text in _texts(pool):
+            if "$" in text:
+                reason = "has a dollar sign, which NGINX takes for a variable there"
+                verdicts.refused(str(path[-1]), path, reason, "write it without")
+
+
+def _texts(pool: Pool) -> Iterator[tuple[Path, str]]:
+    if pool.health and pool.health.path:
+        yield (*pool.path, "health", "path"), pool.health.path
+    for key in ("ca", "server_name", "certificate", "key"):
+        value = getattr(pool.tls, key, None)
+        if value:
+            yield (*pool.path, "tls", key), value
+
+
+def _written(fleet: Fleet, pool: Pool, *keys: str) -> bool:
+    return fleet.origins.written((*pool.path, *keys))
+
+
+RULES: tuple[Callable[[Fleet, Verdicts], None], ...] = (
+    _strategy,
+    _protection,
+    _timers,
+    _names,
+    _identity,
+    _protocols,
+    _dollars,
+)
