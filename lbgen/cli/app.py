@@ -20,8 +20,8 @@ COMMANDS: Mapping[str, str] = {
     "show": "Show a fleet as understood, with every default filled in.",
     "schema": "Print the JSON Schema of the fleet file.",
     "plan": "Say what applying a fleet would change, in words of pools and servers.",
-    "apply": "Put a fleet into effect: check, replace, reload, verify, or roll back.",
-    "agent": "Tell HAProxy how much each server can hold, by its engine's metrics.",
+    "apply": "Put a fleet into effect: check the candidate, replace the files, reload, look, else roll back.",
+    "agent": "Read the engines' metrics and answer HAProxy's agent-check with weights.",
     "completion": "Print a shell's completion script.",
 }
 """What each command does. NAME is `command` in ``lbgen/cli/NAME.py``; a new one is one line here."""

@@ -47,10 +47,11 @@ pools:
 
 listeners:
   public:
-    # "8080" is every address of this host, IPv4 and IPv6.
-    bind: "8080"
-    # Everybody who reaches the port may call. To ask for keys, write auth: {{clients: all}} and name them:
+    # Only this host can call. "8080" alone is every address, IPv4 and IPv6: ask for keys there, with
+    #   auth: {{clients: all}}
+    # and, at the left edge, who has one:
     #   clients: {{team-a: {{key: "env:TEAM_A_KEY"}}}}
+    bind: "127.0.0.1:8080"
     auth: none
 
 # The versions that run here: lbgen uses what they can do, and says what they cannot.
@@ -71,7 +72,10 @@ targets:
 @option("-o", "--output", metavar="FILE", type=click.Path(), help="A new file; an old one is never replaced.")
 @click.pass_obj
 def command(console: Console, engine: str, servers: tuple[str, ...], output: str | None) -> int:
-    """Write a commented first fleet file, to standard output or a new file."""
+    """Write a commented first fleet file.
+
+    To standard output, or to a new file.
+    """
     if engine not in ENGINES:
         raise click.UsageError(f"--engine: '{engine}' is not an engine: {nearest(engine.lower(), ENGINES)}")
     text = first_fleet(engine, _addresses(servers) or [f"gpu-[0-3]:{ENGINES[engine].port}"])

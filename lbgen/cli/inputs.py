@@ -83,8 +83,6 @@ def _read_file(name: str) -> Source:
     try:
         with open(name, "rb") as stream:  # noqa: PTH123 - pathlib is 2 ms that only this would pay for
             return Source(name, _decoded(name, _limited(stream, name)))
-    except ValueError as error:  # such as a null byte in the name
-        raise LbgenError(f"{name!r}: cannot be read: {error}") from None
     except OSError as error:
         raise LbgenError(f"{name}: cannot be read: {error.strerror}") from None
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.pass_obj
 def command(console: Console) -> None:
-    """Print the JSON Schema (draft-07) of the fleet file.
+    """Print the JSON Schema of the fleet file.
 
-    Editors complete and check a fleet file that says in its first line
+    The schema is of draft-07. Editors complete and check a fleet file that says in its first line
     "# yaml-language-server: $schema=lbgen.schema.json".
     """
     console.result(json.dumps(json_schema(), indent=2, ensure_ascii=False))

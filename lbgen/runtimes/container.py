@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import socket
 import tarfile
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.runtimes.process import TIMEOUT_S
@@ -34,26 +37,30 @@ class ContainerProgram(NamedTuple):
         from docker.errors import DockerException  # noqa: PLC0415 - 80 ms, and an extra
 
         try:
-            return _run(_engine(), self.image, [self.name, *arguments], folder)
+            with closing(_engine()) as engine:
+                return _run(engine, self.image, [self.name, *arguments], folder)
         except (DockerException, OSError) as error:  # requests' errors are OSErrors
             raise NoProgramError(f"{self.place}: {_reason(error)}") from None
 
 
 def find_in_image(image: str, name: str) -> ContainerProgram:
     """Return the program in an image, which is pulled when it is missing; raises `NoProgramError`."""
-    engine = _engine()
-    from docker.errors import DockerException, ImageNotFound  # noqa: PLC0415 - see above
+    with closing(_engine()) as engine:
+        from docker.errors import DockerException, ImageNotFound  # noqa: PLC0415 - see above
 
-    try:
-        engine.images.get(image)
-    except ImageNotFound:
-        _pull(engine, image)
-    except (DockerException, OSError) as error:
-        raise NoProgramError(f"docker://{image}: {_reason(error)}") from None
+        try:
+            engine.images.get(image)
+        except ImageNotFound:
+            _pull(engine, image)
+        except (DockerException, OSError) as error:
+            raise NoProgramError(f"docker://{image}: {_reason(error)}") from None
     return ContainerProgram(image, name)
 
 
 def _engine() -> Any:  # noqa: ANN401 - docker's own type, which is not imported here
+    host = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if host.startswith("unix://") and not _listens(host.removeprefix("unix://")):
+        raise NoProgramError("no Docker engine answers")
     try:
         import docker  # noqa: PLC0415 - 80 ms, and an extra
         from docker.errors import DockerException  # noqa: PLC0415
@@ -63,6 +70,16 @@ def _engine() -> Any:  # noqa: ANN401 - docker's own type, which is not imported
         return docker.from_env(timeout=TIMEOUT_S)
     except (DockerException, OSError):
         raise NoProgramError("no Docker engine answers") from None
+
+
+def _listens(path: str) -> bool:
+    # Before docker is imported, which takes 80 ms, and leaves a socket open when nobody listens (7.1).
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True
 
 
 def _pull(engine: Any, image: str) -> None:  # noqa: ANN401 - see above

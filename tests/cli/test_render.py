@@ -139,7 +139,7 @@ def test_own_stale_files_go(lbgen, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("part", ["http", "upstreams"])
-@pytest.mark.parametrize(("target", "whole"), [("nginx", "events {"), ("haproxy", "global\n")])
+@pytest.mark.parametrize(("target", "whole"), [("nginx", "events {"), ("haproxy", "\nglobal\n")])
 def test_parts_are_what_can_be_included(lbgen, smallest, part, target, whole):
     ended = lbgen("render", smallest, "-t", target, "--part", part)
     assert ended.code == 0
