@@ -64,9 +64,7 @@ def checks(made: Assembly, listener: Listener, client: Syntax) -> Iterator[Check
     if {client.name for client in made.fleet.clients} - set(auth.clients):
         entries = [(regex_word(f"~^{escape_regex(allowed)}$"), "1") for allowed in auth.clients]
         known = made.map(client, f"$lb_welcome_{name}", [("default", '""'), *entries])
-    passes = [preflight(made), known]
-    if auth.except_from:
-        passes.append(made.geo("$remote_addr", f"$lb_exempt_{name}", auth.except_from))
+    passes = [preflight(made), known, _exempt(made, listener) or ""]
     denied = made.map(f'"{"".join(passes)}"', f"$lb_denied_{name}", [('""', "1"), ("default", "0")])
     yield Check(denied, 401)
 
@@ -104,11 +102,6 @@ def external_access(made: Assembly, listener: Listener) -> Iterator[Syntax]:
     """Yield the directives that ask an external service."""
     if listener.auth.external is None:
         return
-    if listener.auth.except_from:
-        yield Syntax("satisfy any")
-        for network in listener.auth.except_from:
-            yield Syntax(f"allow {network}")
-        yield Syntax("deny all")
     yield Syntax(f"auth_request {PREFIX}auth/{made.listeners[listener.name]}")
 
 
@@ -129,5 +122,20 @@ def external_location(made: Assembly, listener: Listener) -> Iterator[Location]:
     lines = ["proxy_method GET", "proxy_pass_request_body off", "proxy_pass_request_headers off"]
     lines += [f"proxy_set_header {header_name(name)} {value}" for name, value in (*given, *about)]
     lines += ["proxy_connect_timeout 3s", "proxy_read_timeout 10s", f"proxy_pass {quote(external.url)}"]
-    match = Syntax(f"= {PREFIX}auth/{made.listeners[listener.name]}")
-    yield Location(match, internal=True, quiet=True, access=tuple(map(Syntax, lines)))
+    name = made.listeners[listener.name]
+    exempt = _exempt(made, listener)
+    yield Location(
+        Syntax(f"= {PREFIX}auth/{name}"),
+        internal=True,
+        quiet=True,
+        checks=(Check(exempt, 204),) if exempt else (),
+        access=tuple(map(Syntax, lines)),
+    )
+
+
+def _exempt(made: Assembly, listener: Listener) -> Syntax | None:
+    """Return the variable that is 1 for networks that need no key."""
+    if not listener.auth.except_from:
+        return None
+    name = f"$lb_exempt_{variable(made.listeners[listener.name])}"
+    return made.geo("$remote_addr", name, listener.auth.except_from)

@@ -9,7 +9,7 @@ from lbgen.targets.nginx import auth, cors
 from lbgen.targets.nginx.binds import Binds, listen_lines
 from lbgen.targets.nginx.errors import PREFIX, error_locations, error_pages, json_answer
 from lbgen.targets.nginx.features import has
-from lbgen.targets.nginx.frame import Frame
+from lbgen.targets.nginx.frame import FILE_CACHE, Frame
 from lbgen.targets.nginx.proxying import Manner, proxy, standard_hide
 from lbgen.targets.nginx.quoting import quote, regex_word
 from lbgen.targets.nginx.rates import limit_lines
@@ -39,7 +39,20 @@ def sites(made: Assembly, access_log: Syntax) -> tuple[Site, ...]:
         found.append(_site(made, listener, binds, access_log))
         found += _redirects(made, listener, access_log)
     found += [_unclaimed(made, first, lines, access_log) for first, lines in binds.unclaimed()]
-    return tuple(found)
+    return tuple(map(_with_hsts_everywhere, found))
+
+
+def _with_hsts_everywhere(site: Site) -> Site:
+    """Add HSTS to each location that has headers of its own, since those replace the server's."""
+    if not any(line.startswith(f"add_header {HSTS.name}") for line in site.settings):
+        return site
+    locations = (
+        location._replace(headers=(*location.headers, HSTS))
+        if location.headers and HSTS not in location.headers
+        else location
+        for location in site.locations
+    )
+    return site._replace(locations=tuple(locations))
 
 
 def _site(made: Assembly, listener: Listener, binds: Binds, access_log: Syntax) -> Site:
@@ -54,7 +67,7 @@ def _site(made: Assembly, listener: Listener, binds: Binds, access_log: Syntax) 
         max_body=size(listener.max_body),
         buffer=size(_BODY_BUFFER),
         settings=(
-            *_common_settings(listener.name, client, access_log),
+            *_common_settings(listener, client, access_log),
             *_addresses(listener),
             *_headers_in(made, listener),
         ),
@@ -85,11 +98,13 @@ def _frame(made: Assembly, listener: Listener, client: Syntax) -> Frame:
     )
 
 
-def _common_settings(name: str, client: Syntax, access_log: Syntax) -> Iterator[Syntax]:
+def _common_settings(listener: Listener, client: Syntax, access_log: Syntax) -> Iterator[Syntax]:
+    # Once more for the server: locations without headers of their own inherit it.
+    hsts = (f"add_header {HSTS.name} {HSTS.value} always",) if listener.tls and listener.tls.hsts else ()
     lines = (
         f"access_log {access_log}",
         # For the log, also where a request fails before it is routed.
-        f"set $lb_listener {name}",
+        f"set $lb_listener {listener.name}",
         'set $lb_pool ""',
         f"set $lb_client {client}",
         "uninitialized_variable_warn off",
@@ -98,10 +113,11 @@ def _common_settings(name: str, client: Syntax, access_log: Syntax) -> Iterator[
         "reset_timedout_connection on",
         # Paths are matched as the servers will see them.
         "merge_slashes off",
+        *FILE_CACHE,
         "limit_req_status 429",
         "limit_conn_status 429",
     )
-    return map(Syntax, lines)
+    return map(Syntax, (*lines, *hsts))
 
 
 def _addresses(listener: Listener) -> Iterator[Syntax]:
@@ -187,7 +203,7 @@ def _bare(
         tls=None,
         max_body=size(listener.max_body),
         buffer=size(_BODY_BUFFER),
-        settings=tuple(_common_settings(listener.name, Syntax('""'), access_log)),
+        settings=tuple(_common_settings(listener, Syntax('""'), access_log)),
         errors=error_pages(),
         locations=(*locations, *error_locations(())),
     )

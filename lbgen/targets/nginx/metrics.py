@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lbgen.targets.answers import ANSWERS
 from lbgen.targets.nginx.binds import listen_lines
 from lbgen.targets.nginx.errors import error_locations, error_pages, json_answer
+from lbgen.targets.nginx.frame import FILE_CACHE
 from lbgen.targets.nginx.quoting import escape_regex, regex_word
 from lbgen.targets.nginx.status import live_location, ready_locations, routed_pools
 from lbgen.targets.nginx.views import Check, Location, Map, Pair, Site
@@ -35,14 +36,16 @@ def metrics_site(made: Assembly) -> Iterator[Site]:
         tls=None,
         max_body=size(1024),
         buffer=size(1024),
-        settings=(Syntax("access_log off"), Syntax("recursive_error_pages on")),
+        settings=tuple(map(Syntax, ("access_log off", "recursive_error_pages on", *FILE_CACHE))),
         errors=error_pages(),
         locations=(
+            # In two steps: a `return` in the place of an `allow` would be carried out before it.
             Location(
                 Syntax("= /stub_status"),
                 checks=tuple(_password_check(made, metrics)),
-                access=(*_networks(metrics), Syntax("stub_status")),
+                dispatch=Syntax("@lb-stub-status"),
             ),
+            Location(Syntax("@lb-stub-status"), access=(*_networks(metrics), Syntax("stub_status"))),
             live_location("/live"),
             *_ready(made),
             nowhere,
@@ -57,9 +60,16 @@ def _ready(made: Assembly) -> Iterator[Location]:
 
 
 def _networks(metrics: Metrics) -> Iterator[Syntax]:
-    if metrics.allow:
-        yield from (Syntax(f"allow {network}") for network in metrics.allow)
+    allowed = metrics.allow
+    if not allowed and all(_is_loopback(bind.host) for bind in metrics.binds):
+        allowed = ("127.0.0.0/8", "::1/128")
+    if allowed:
+        yield from (Syntax(f"allow {network}") for network in allowed)
         yield Syntax("deny all")
+
+
+def _is_loopback(host: str) -> bool:
+    return host in {"::1", "localhost"} or host.startswith("127.")
 
 
 def _password_check(made: Assembly, metrics: Metrics) -> Iterator[Check]:
