@@ -36,6 +36,7 @@ def _protection(fleet: Fleet, verdicts: Verdicts) -> None:
         if pool.warmup and _written(fleet, pool, "warmup"):
             reason = "has no effect: slow start is not in open-source NGINX"
             verdicts.degraded("warmup", (*pool.path, "warmup"), reason, HAPROXY)
+        _cap(pool, verdicts)
         _queue(fleet, pool, verdicts)
         _passive(fleet, pool, verdicts)
         _retries(fleet, pool, verdicts)
@@ -48,6 +49,13 @@ def _queue(fleet: Fleet, pool: Pool, verdicts: Verdicts) -> None:
     elif any(_written(fleet, pool, "queue", key) for key in ("size", "timeout")):
         reason = "has no effect: NGINX has no queue; a request that finds every server full gets 503 at once"
         verdicts.degraded("queue", path, reason, HAPROXY)
+
+
+def _cap(pool: Pool, verdicts: Verdicts) -> None:
+    holder = pool if pool.max_in_flight else next((one for one in pool.servers if one.max_in_flight), None)
+    if holder:
+        reason = "has no queue behind it: a request that finds every server full gets 503 at once"
+        verdicts.degraded("max_in_flight", (*holder.path, "max_in_flight"), reason, HAPROXY)
 
 
 def _passive(fleet: Fleet, pool: Pool, verdicts: Verdicts) -> None:

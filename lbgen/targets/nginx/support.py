@@ -11,6 +11,7 @@ _D, _R = Support.DEGRADED, Support.REFUSED
 SUPPORT: tuple[Row, ...] = (
     Row("pools.*.health", _D, "open-source NGINX has no active checks; passive_health works"),
     Row("pools.*.warmup", _D, "open-source NGINX has no slow start"),
+    Row("pools.*.max_in_flight", _D, "the cap holds, with no queue behind it: all full is 503 at once"),
     Row("pools.*.queue", _D, "NGINX has no queue: a request that finds every server full gets 503 at once"),
     Row("pools.*.queue.order", _R, "NGINX has no queue to order"),
     Row("pools.*.passive_health.eject", _D, "the same number as window"),
