@@ -42,7 +42,9 @@ def loop(fleet: Fleet) -> Iterator[Finding]:
 
 
 def _same_machine(host: str, bound: str) -> bool:
-    return host == bound or (is_loopback(host) and is_everywhere(bound))
+    if not is_loopback(host):
+        return host == bound
+    return is_everywhere(bound) or host == bound or (is_loopback(bound) and "localhost" in {host, bound})
 
 
 def shared_address(fleet: Fleet) -> Iterator[Finding]:
