@@ -52,6 +52,7 @@ def proxy(made: Assembly, pool: Pool, manner: Manner) -> Proxy:
     return Proxy(
         words="grpc" if pool.protocol == "grpc" else "proxy",
         address=_address(made, pool, manner),
+        computed=bool(manner.uri),
         http_version=Syntax("2" if pool.protocol == "h2c" else "1.1"),
         headers=_headers(made, pool, manner),
         hide=tuple(map(Syntax, manner.hide)),

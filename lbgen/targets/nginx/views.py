@@ -48,6 +48,8 @@ class Proxy(NamedTuple):
     words: str
     """``proxy`` or ``grpc``: the first word of the directives."""
     address: Syntax
+    computed: bool
+    """True: the address holds a variable."""
     http_version: Syntax
     headers: tuple[Pair, ...]
     hide: tuple[Syntax, ...]
