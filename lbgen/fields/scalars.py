@@ -65,7 +65,7 @@ class Text(Kind):
         try:
             return self._value(text)
         except ValueError as error:
-            return bad_value(str(error), node, path, problems)
+            return bad_value(shown(str(error), 300), node, path, problems)
 
     def _value(self, text: str) -> Value:
         if self.pattern and not compiled(self.pattern).fullmatch(text):

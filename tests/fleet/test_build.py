@@ -288,6 +288,9 @@ class TestListeners:
             ("auth: {clients: all}", "", "no-clients"),
             ("auth: {clients: [v]}", CLIENTS, "unknown-client"),
             ("acme: {pool: b}", "", "unknown-pool"),
+            ("tls: {certificate: c.pem}", "", "missing-key"),
+            ("tls: {bundle: b.pem, key: k.pem}", "", "missing-key"),
+            ("redirect_from: 80", "", "key-without-effect"),
             ("auth: none", "clients: {t: {key: env:T, pools: [b]}}", "unknown-pool"),
         ],
     )

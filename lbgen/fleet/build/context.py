@@ -43,6 +43,13 @@ class Context:
         """Note an error; it is placed later, by its path."""
         self.problems.append(Problem(code, message, path, hint=hint, on_key=on_key))
 
+    def needs_pair(self, values: Mapping[str, Any], one: str, other: str, path: Path, hint: str = "") -> None:
+        """Complain where only one of two keys is there that need each other."""
+        for there, missing in ((one, other), (other, one)):
+            if there in values and missing not in values:
+                message = f"'{there}' needs '{missing}' beside it"
+                self.error("missing-key", message, (*path, there), hint, on_key=True)
+
     def known_pool(self, name: str, path: Path, on_key: bool = False) -> bool:
         """Tell whether there is a pool of this name, and complain if not."""
         return name in self.pools or self._unknown("pool", name, self.pools, path, on_key)

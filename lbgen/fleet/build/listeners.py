@@ -26,6 +26,7 @@ def listener(context: Context, name: str, written: Mapping[str, Any], pools: Seq
     values = table.LISTENER.filled(written)
     path = ("listeners", name)
     auth = _auth(context, written, path)
+    _complain(context, written, path)
     status = table.STATUS.filled(written.get("status") or {})
     served = written.get("status", {}) is not None
     return Listener(
@@ -59,6 +60,15 @@ def _routes(context: Context, written: Mapping[str, Any], pools: Sequence[Pool],
     if given is INVALID:
         return ()
     return routes(context, given, path) if given else default_routes(context, pools, path)
+
+
+def _complain(context: Context, written: Mapping[str, Any], path: Path) -> None:
+    tls = written.get("tls")
+    if isinstance(tls, dict) and not ("certificate" in tls and ("bundle" in tls or "directory" in tls)):
+        context.needs_pair(tls, "certificate", "key", (*path, "tls"), "a file with both is a 'bundle'")
+    if written.get("redirect_from") and "tls" not in written:
+        message = "'redirect_from' sends clients to HTTPS, and the listener has no 'tls'"
+        context.error("key-without-effect", message, (*path, "redirect_from"), on_key=True)
 
 
 def _acme(context: Context, written: Mapping[str, Any] | None, path: Path) -> Acme | None:

@@ -43,6 +43,8 @@ def pool(context: Context, name: str, written: Mapping[str, Any]) -> Pool:
     values = table.POOL.filled(written)
     path = ("pools", name)
     engine = ENGINES[values["engine"]]
+    if isinstance(written.get("tls"), dict):
+        context.needs_pair(written["tls"], "certificate", "key", (*path, "tls"))
     discovery = _discovery(context, values["discover"], path)
     return Pool(
         name=name,
