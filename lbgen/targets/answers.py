@@ -28,6 +28,15 @@ class Answer(NamedTuple):
         return json.dumps({"error": error})
 
 
+OK_BODY = json.dumps({"status": "ok"})
+"""What the ready probe answers."""
+
+
+def live_body(digest: str) -> str:
+    """Return what the live probe answers: also which fleet's configuration it is that runs."""
+    return json.dumps({"status": "ok", "digest": digest})
+
+
 _BAD = "invalid_request_error"
 _SERVER = "server_error"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.targets.answers import OK_BODY, live_body
 from lbgen.targets.haproxy.backends import has_servers
 from lbgen.targets.haproxy.words import refuse
 
@@ -11,7 +12,9 @@ if TYPE_CHECKING:
     from lbgen.model import Listener
     from lbgen.targets.haproxy.rules import Rules
 
-OK = 'status 200 content-type application/json string \'{"status": "ok"}\''
+
+def _ok(body: str) -> str:
+    return f"http-request return status 200 content-type application/json string '{body}'"
 
 
 def status_rules(rules: Rules, listener: Listener) -> None:
@@ -21,7 +24,7 @@ def status_rules(rules: Rules, listener: Listener) -> None:
     if status.live:
         live = rules.acl(("var(txn.lb_path) -m str", (status.live,)))
         rules.add("http-request set-log-level silent", live)
-        rules.add(f"http-request return {OK}", live)
+        rules.add(_ok(live_body(rules.made.fleet.digest)), live)
     if status.ready:
         ready = rules.acl(("var(txn.lb_path) -m str", (status.ready,)))
         rules.add("http-request set-log-level silent", ready)
@@ -34,5 +37,5 @@ def ready_rules(rules: Rules, asked: str, pools: tuple[str, ...], when: str) -> 
     if usable and (when == "any_pool" or len(usable) == len(pools)):
         living = [f"{{ nbsrv({name}) gt 0 }}" for name in usable]
         for conditions in [living] if when == "all_pools" else [[one] for one in living]:
-            rules.add(f"http-request return {OK}", asked, *conditions)
+            rules.add(_ok(OK_BODY), asked, *conditions)
     rules.add(refuse("unavailable"), asked)

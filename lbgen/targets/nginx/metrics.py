@@ -46,7 +46,7 @@ def metrics_site(made: Assembly) -> Iterator[Site]:
                 dispatch=Syntax("@lb-stub-status"),
             ),
             Location(Syntax("@lb-stub-status"), access=(*_networks(metrics), Syntax("stub_status"))),
-            live_location("/live"),
+            live_location(made.fleet, "/live"),
             *_ready(made),
             nowhere,
             *error_locations(()),

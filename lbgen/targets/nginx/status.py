@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.model import Headers
-from lbgen.targets.answers import ANSWERS
+from lbgen.targets.answers import ANSWERS, OK_BODY, live_body
 from lbgen.targets.nginx.errors import PREFIX, answer_location
 from lbgen.targets.nginx.proxying import Manner, proxy
 from lbgen.targets.nginx.quoting import quote
@@ -20,10 +20,10 @@ from lbgen.targets.spec import Syntax
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import Listener, Pool
+    from lbgen.model import Fleet, Listener, Pool
     from lbgen.targets.nginx.assembly import Assembly
 
-_OK = Answer(200, quote('{"status": "ok"}'), Syntax("application/json"))
+_OK = Answer(200, quote(OK_BODY), Syntax("application/json"))
 _ANY_ANSWER = Syntax("400 401 403 404 405 406 415 422 426 501")
 """What a living server may say to `GET /`."""
 
@@ -31,16 +31,17 @@ _ANY_ANSWER = Syntax("400 401 403 404 405 406 415 422 426 501")
 def status_locations(made: Assembly, listener: Listener) -> Iterator[Location]:
     """Yield the locations of the listener's probes."""
     if listener.status.live:
-        yield live_location(listener.status.live)
+        yield live_location(made.fleet, listener.status.live)
     if listener.status.ready:
         yield from ready_locations(
             made, listener.status.ready, routed_pools(made, listener), listener.status.when
         )
 
 
-def live_location(path: str) -> Location:
-    """Return the location that says that NGINX runs."""
-    return Location(Syntax(f"= {path}"), answer=_OK, quiet=True)
+def live_location(fleet: Fleet, path: str) -> Location:
+    """Return the location that says that NGINX runs, and with what."""
+    body = quote(live_body(fleet.digest))
+    return Location(Syntax(f"= {path}"), answer=_OK._replace(body=body), quiet=True)
 
 
 def routed_pools(made: Assembly, listener: Listener) -> tuple[Pool, ...]:
