@@ -12,6 +12,7 @@ import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from lbgen.fleet.shares import shared_out
+from lbgen.fleet.source import paused_collector
 from lbgen.problems import LbgenError
 from lbgen.secret_values import RealSecrets
 from lbgen.targets.registry import TARGETS
@@ -49,9 +50,10 @@ def render(
     """
     target = TARGETS[target_name]
     environment = _environment(target, templates)
-    outputs = target.outputs(shared_out(fleet), Part(part), secrets or RealSecrets())
     header = _header(fleet, target_name, part)
-    return tuple(_file(environment, output, header, templates) for output in outputs)
+    with paused_collector():
+        outputs = target.outputs(shared_out(fleet), Part(part), secrets or RealSecrets())
+        return tuple(_file(environment, output, header, templates) for output in outputs)
 
 
 def builtin_templates() -> Path:
@@ -105,12 +107,25 @@ def _template_line(error: BaseException, name: str) -> str:
     return where
 
 
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Jinja2's sandbox, with a short way to the fields of our own named tuples.
+
+    Its checks of each attribute took two thirds of rendering 10,000 servers. A field's name never
+    begins with an underscore, and none of these tuples has a field that could change anything.
+    """
+
+    def getattr(self, obj: Any, attribute: str) -> Any:  # noqa: ANN401 - jinja2's own signature
+        if attribute in getattr(type(obj), "_fields", ()):
+            return getattr(obj, attribute)
+        return super().getattr(obj, attribute)
+
+
 def _environment(target: Target, templates: Path | None) -> jinja2.Environment:
     builtin = jinja2.FileSystemLoader(builtin_templates())
     loaders: list[jinja2.BaseLoader] = [builtin, jinja2.PrefixLoader({"builtin": builtin})]
     if templates is not None:
         loaders.insert(0, jinja2.FileSystemLoader(templates))
-    environment = ImmutableSandboxedEnvironment(
+    environment = _Sandbox(
         loader=jinja2.ChoiceLoader(loaders),
         undefined=jinja2.StrictUndefined,
         finalize=_only_safe,
