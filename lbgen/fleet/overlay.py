@@ -7,6 +7,7 @@ result points into the file that won.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from yaml import MappingNode, ScalarNode, SequenceNode
@@ -143,28 +144,16 @@ def set_steps(text: str) -> Path | None:
 
     A name with dots in it may stand in double quotes; where it is there already it need not.
     """
+    word = re.compile(r'\[([0-9]{1,6})\]|(?:^|(?<=.)\.)(?:"([^"]+)"|([^."\[\]]+))')
     steps: list[str | int] = []
-    rest = text
-    while rest:
-        step: str | int
-        if rest[0] == '"':
-            step, quote, rest = rest[1:].partition('"')
-            if not quote:
-                return None
-        elif rest[0] == "[":
-            number, bracket, rest = rest[1:].partition("]")
-            if not bracket or not number.isdecimal() or not number.isascii() or len(number) > 6 or not steps:
-                return None
-            step = int(number)
-        else:
-            end = min((rest.find(sign) for sign in '.["' if sign in rest), default=len(rest))
-            step, rest = rest[:end], rest[end:]
-        steps.append(step)
-        if rest.startswith("."):
-            rest = rest[1:] or "."
-        elif rest and not rest.startswith("["):
+    position = 0
+    while position < len(text):
+        match = word.match(text, position)
+        if match is None or (match[1] and not steps):
             return None
-    return tuple(steps) if steps and "" not in steps else None
+        steps.append(int(match[1]) if match[1] else match[2] or match[3])
+        position = match.end()
+    return tuple(steps) or None
 
 
 def _next_key(pairs: dict[str, Any], steps: Path) -> tuple[str, Path]:

@@ -70,8 +70,15 @@ def syntax_problem(error: YAMLError, text: str, name: str) -> Problem:
     )
     words = _words(trouble)
     place = trouble.start if words.at_start and trouble.start else mark
-    location = Location(name, place.line + 1, place.column + 1)
-    return Problem(words.code, words.message, hint=words.hint, location=location)
+    return Problem(words.code, words.message, hint=words.hint, location=_location(name, place, trouble.lines))
+
+
+def _location(name: str, mark: Any, lines: list[str]) -> Location:  # noqa: ANN401 - PyYAML's stubs lack marks
+    """Return a mark's place; the end of the last line with something on it for one behind the end."""
+    if any(line.strip() for line in lines[mark.line :]):
+        return Location(name, mark.line + 1, mark.column + 1)
+    last = max((index for index, line in enumerate(lines) if line.strip()), default=0)
+    return Location(name, last + 1, len(lines[last].rstrip()) or 1)
 
 
 def _words(trouble: _Trouble) -> _Words:
@@ -142,6 +149,8 @@ def _no_colon(_: _Trouble) -> _Words:
 
 
 def _no_content(trouble: _Trouble) -> _Words:
+    if not trouble.rest:
+        return _Words("the file ends in the middle of a value", "a closing ']' or '}' is missing")
     return _Words(f"a value cannot begin with '{trouble.rest[:1]}'", "quote it")
 
 
