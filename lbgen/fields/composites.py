@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from lbgen.problems import Path
 
 
+KNOWN_KEYS = "known are: "
+"""How the hint begins for a key that is like no other."""
+
+
 class ListOf(Kind):
     """A list of values of one kind; with `single`, one value alone is a list of one. Read as a list."""
 
@@ -184,7 +188,7 @@ class Struct(Kind):
             if name.lower() in field.instead_of:
                 return f"'{field.name}' is what lbgen calls it"
         likely = nearest(name, self.by_name)
-        return f"did you mean '{likely}'?" if likely else "known are: " + ", ".join(self.by_name)
+        return f"did you mean '{likely}'?" if likely else KNOWN_KEYS + ", ".join(self.by_name)
 
     def schema(self) -> dict[str, Any]:
         mapping: dict[str, Any] = {

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from lbgen.fields import Duration, Field, Kind, ListOf, MapOf, OneOf, RateKind, Size, Struct, Variants
+from lbgen.fields.walk import Key, keys
 from lbgen.fleet.kinds import Addresses, Bind, HeaderValue, Name, OneAddress, SecretKind, VersionKind
 from lbgen.fleet.schema import FLEET
 from lbgen.strategies.registry import STRATEGIES
@@ -17,7 +18,7 @@ from lbgen.targets.registry import TARGETS
 from lbgen.vocabulary import Support
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from lbgen.targets.spec import Row, Target
 
@@ -52,33 +53,10 @@ characters, without control characters and marks that change the direction of re
 """
 
 
-class Key(NamedTuple):
-    """One key of the fleet file, with the mapping that it belongs to."""
-
-    path: str
-    """Such as ``pools.*.queue.order``."""
-    parent: str
-    field: Field
-
-
-def keys(kind: Kind = FLEET, path: str = "") -> Iterator[Key]:
-    """Yield every key with a fixed name, in the order of the table; of strategies only the key itself."""
-    if isinstance(kind, Struct):
-        for field in kind.fields:
-            below = f"{path}.{field.name}" if path else field.name
-            yield Key(below, path, field)
-            yield from keys(field.kind, below)
-    elif isinstance(kind, MapOf | ListOf):
-        yield from keys(kind.kind, f"{path}.*")
-    elif isinstance(kind, OneOf):
-        for one in kind.kinds:
-            yield from keys(one, path)
-
-
 def reference_markdown() -> str:
     """Return the page."""
     sections: dict[str, list[Key]] = {}
-    for key in keys():
+    for key in keys(FLEET):
         sections.setdefault(key.parent, []).append(key)
     parts = [_HEAD, *(_section(parent, rows) for parent, rows in sections.items()), _strategies()]
     return "\n".join(parts)

@@ -78,7 +78,7 @@ class TestServers:
         [
             ("[{address: 'x:1', name: n}, {address: 'y:1', name: n}]", "duplicate-name"),
             ("['y:1', {address: 'x:1', name: y}]", "duplicate-name"),
-            ("[{address: 'x-[0-1]:1', name: n}]", "duplicate-name"),
+            ("[{address: 'x-[0-2]:1', name: n}]", "duplicate-name"),
             ("['x-[0-3]:1', 'x-2:1']", "duplicate-server"),
             ("[]", "empty-pool"),
         ],

@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lbgen.fields import INVALID, MapOf, Struct
-from lbgen.fleet.reference import STRATEGY_KEY, keys, reference_markdown
+from lbgen.fields.walk import keys
+from lbgen.fleet.reference import STRATEGY_KEY, reference_markdown
 from lbgen.fleet.schema import FLEET, json_schema
 from lbgen.fleet.schema.settings import TARGET_STRUCTS
 from lbgen.fleet.source import Source, read
@@ -172,6 +173,11 @@ def test_suggestions_name_no_key_that_exists():
                 assert not set(field.instead_of) & set(place.kind.by_name), place.path
 
 
+def test_a_key_at_the_wrong_place_is_shown_the_right_one():
+    _, problems = loaded("pools: {a: {servers: [x:1], max_body: 1MiB}}")
+    assert [problem.hint for problem in problems] == ["it is a key elsewhere: listeners.*.max_body"]
+
+
 def test_targets_of_the_table_are_those_of_the_registry():
     assert TARGET_STRUCTS.keys() == TARGETS.keys()
     for name, target in TARGETS.items():
@@ -180,7 +186,7 @@ def test_targets_of_the_table_are_those_of_the_registry():
 
 
 def test_targets_speak_of_keys_that_exist():
-    known = {key.path for key in keys()} | {f"{STRATEGY_KEY}.{name}" for name in STRATEGIES}
+    known = {key.path for key in keys(FLEET)} | {f"{STRATEGY_KEY}.{name}" for name in STRATEGIES}
     for target in TARGETS.values():
         assert {row.key for row in target.support} <= known
 

@@ -3,16 +3,45 @@
 The checker reads by it; the JSON Schema and the reference page are printed from it.
 """
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from lbgen.fields import Field, Integer, MapOf, Struct
+from lbgen.fields.composites import KNOWN_KEYS
+from lbgen.fields.walk import keys
 from lbgen.fleet.kinds import Name
 from lbgen.fleet.schema.listener import CLIENT, CLIENT_NAME, LISTENER
 from lbgen.fleet.schema.pool import POOL
 from lbgen.fleet.schema.route import POOL_NAME
 from lbgen.fleet.schema.settings import BALANCERS, LOGS, METRICS, TARGETS
 
-FLEET = Struct(
+if TYPE_CHECKING:
+    from lbgen.fields.base import Node, Value
+    from lbgen.problems import Path, Problem
+
+
+class _Fleet(Struct):
+    """The whole file; knows where a key that is at the wrong place would be at the right one."""
+
+    __slots__ = ()
+
+    def read(self, node: Node, path: Path, problems: list[Problem]) -> Value:
+        before = len(problems)
+        values = super().read(node, path, problems)
+        problems[before:] = [self._with_place(problem) for problem in problems[before:]]
+        return values
+
+    def _with_place(self, problem: Problem) -> Problem:
+        if problem.code != "unknown-key" or not problem.hint.startswith(KNOWN_KEYS):
+            return problem
+        places = [key.path for key in keys(self) if key.field.name == problem.path[-1]]
+        if not places:
+            return problem
+        return problem._replace(hint=f"it is a key elsewhere: {', '.join(places[:4])}")
+
+
+FLEET = _Fleet(
     "a fleet",
     Field("version", Integer(1, 1), 1, "The version of this format."),
     Field(
