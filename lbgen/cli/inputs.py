@@ -12,6 +12,7 @@ from lbgen.cli.options import nearest
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
 from lbgen.problems import FleetError, LbgenError
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +67,10 @@ def target_versions_of(texts: Sequence[str], targets: Sequence[str]) -> dict[str
                     f"--target-version {text}: say which target it is for, with one -t or as nginx={text}"
                 )
             name = targets[0]
+        if name not in TARGETS:
+            raise click.UsageError(
+                f"--target-version {text}: '{name}' is not a target: {nearest(name, TARGETS)}"
+            )
         versions[name] = version
     return versions
 

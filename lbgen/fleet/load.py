@@ -13,6 +13,7 @@ from lbgen.fleet.rules import check
 from lbgen.fleet.schema import FLEET
 from lbgen.fleet.shares import warnings as share_warnings
 from lbgen.fleet.source import paused_collector
+from lbgen.problems import Problem
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from lbgen.fleet.source import Document, Source
     from lbgen.model import Fleet
-    from lbgen.problems import Problem
 
 
 class Loaded(NamedTuple):
@@ -74,7 +74,11 @@ def _findings(fleet: Fleet) -> Iterator[Problem]:
     yield from check(fleet)
     yield from share_warnings(fleet)
     for settings in fleet.targets:
-        yield from TARGETS[settings.name].limits(fleet)
+        target = TARGETS[settings.name]
+        if settings.version < target.oldest:
+            message = f"{target.title} {settings.version} is older than {target.oldest}, the oldest supported"
+            yield Problem("version-too-old", message, ("targets", settings.name, "version"))
+        yield from target.limits(fleet)
 
 
 def _findings_of_wreck(fleet: Fleet) -> Iterator[Problem]:
