@@ -189,7 +189,8 @@ def _unclaimed(made: Assembly, first: Listener, lines: tuple[Syntax, ...], acces
     nowhere = Location(Syntax("/"), answer=json_answer(ANSWERS["not_found"]))
     site = _bare(first, lines, (nowhere,), access_log)
     http2 = first.http2 and has(made.settings.version, "http2_directive")
-    return site._replace(tls=server_tls(first.tls), http2=http2)
+    settings = tuple(_common_settings(first, Syntax('""'), access_log))
+    return site._replace(tls=server_tls(first.tls), http2=http2, settings=settings)
 
 
 def _bare(
@@ -203,7 +204,7 @@ def _bare(
         tls=None,
         max_body=size(listener.max_body),
         buffer=size(_BODY_BUFFER),
-        settings=tuple(_common_settings(listener, Syntax('""'), access_log)),
+        settings=tuple(_common_settings(listener._replace(tls=None), Syntax('""'), access_log)),
         errors=error_pages(),
         locations=(*locations, *error_locations(())),
     )

@@ -39,7 +39,7 @@ def add_common_maps(made: Assembly, *, whole: bool) -> None:
 def _add_upstream_maps(made: Assembly) -> None:
     # With several tries the variables hold a list; the last one counts. A try that found no server in
     # rotation has the upstream's name for an address, and `-` for each time (seen on 1.22.1).
-    last_address = regex_word(r"~(?:^|[ ,])(?<lb_last_address>[^ ,]+:\d+)$")
+    last_address = regex_word(r"~^(?:.*[ ,])?(?<lb_last_address>[^ ,]+:\d+)(?:[ ,]|$)")
     made.map("$upstream_addr", "$lb_upstream", [("default", '""'), (last_address, "$lb_last_address")])
     for source, name in (
         ("connect_time", "connect_s"),
