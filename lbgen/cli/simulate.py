@@ -1,0 +1,182 @@
+"""``lbgen simulate``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from lbgen.cli.inputs import load_fleet
+from lbgen.cli.options import Command, fleet_options, nearest, option
+from lbgen.problems import FleetError, LbgenError
+from lbgen.simulate.named import workload
+from lbgen.simulate.pool import canonical
+from lbgen.simulate.study import Question, answer, answer_json
+from lbgen.simulate.text import table
+from lbgen.simulate.traces import Trace
+from lbgen.strategies.registry import STRATEGIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lbgen.cli.console import Console
+    from lbgen.cli.options import FleetRequest
+    from lbgen.model import Fleet, Pool
+    from lbgen.simulate.workload import Workload
+
+MOST_REQUESTS = 10_000_000
+DEFAULT_SEEDS = (1, 2, 3, 4, 5)
+
+
+class Wanted(NamedTuple):
+    """What the options of one call ask for."""
+
+    pool: str | None
+    workload: str
+    strategies: tuple[str, ...]
+    rate: float | None
+    load: float | None
+    requests: int
+    seeds: tuple[int, ...]
+    profiles: tuple[str, ...]
+    slots: int | None
+    format: str
+    skip_bad_rows: bool
+
+
+@click.command(cls=Command)
+@fleet_options
+@option("--pool", metavar="NAME", help="Which pool. Default: the only one, or the first that has a route.")
+@option(
+    "--workload",
+    default="bimodal",
+    show_default=True,
+    metavar="W",
+    help="bimodal, fixed, exponential, shared, chat, NAME:key=value,...; or a trace: FILE.csv, FILE.jsonl.",
+)
+@option("--strategy", "strategies", multiple=True, metavar="S", help="A strategy; may be repeated.")
+@option("--rate", type=float, metavar="R", help="Requests a second.")
+@option("--load", type=float, metavar="L", help="The rate as a share of what the servers can carry: 0.9.")
+@option(
+    "--requests",
+    type=click.IntRange(1, MOST_REQUESTS),
+    default=10_000,
+    show_default=True,
+    help="Requests of each run.",
+)
+@option(
+    "--seed",
+    "seeds",
+    type=click.IntRange(0),
+    multiple=True,
+    default=DEFAULT_SEEDS,
+    show_default=True,
+    help="One run for each seed; may be repeated.",
+)
+@option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    metavar="[GLOB=]NAME",
+    help="How fast the servers are (of a name like GLOB): seed, h100-8b, a100-8b, h100x4-70b, a100x4-70b.",
+)
+@option("--slots", type=click.IntRange(1, 100_000), help="Requests that a server computes at once.")
+@option("--skip-bad-rows", is_flag=True, help="Leave out rows of a trace that cannot be read; count them.")
+@option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_obj
+def command(console: Console, /, request: FleetRequest, **options: object) -> None:
+    """Predict what strategies would do to a pool, by simulation.
+
+    Without options: the pool's strategy beside the usual ones, at a load of 0.8. With -t the balancers choose
+    as that target really does, else as the strategies are meant.
+    """
+    wanted = Wanted(**options)  # type: ignore[arg-type]  # click made them from the options above
+    fleet = _fleet(console, request)
+    question = _question(console, fleet, request, wanted)
+    found = answer(question, _progress(console))
+    if wanted.format == "json":
+        console.result(json.dumps(answer_json(found), indent=2))
+    else:
+        console.result(table(found))
+
+
+def _fleet(console: Console, request: FleetRequest) -> Fleet:
+    """Return the fleet even where its targets cannot do what it says: what they would do is the question."""
+    loaded = load_fleet(console, request)
+    if loaded.fleet is None:
+        raise FleetError(loaded.problems)
+    return loaded.fleet
+
+
+def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wanted) -> Question:
+    _refuse_nonsense(wanted)
+    pool = _pool(console, fleet, wanted.pool)
+    load = workload(wanted.workload, skip_bad_rows=wanted.skip_bad_rows)
+    _note_trace(console, load)
+    return Question(
+        fleet=fleet,
+        pool=pool,
+        strategies=tuple(_strategy(name) for name in wanted.strategies),
+        targets=request.targets,
+        workload=load,
+        requests=wanted.requests,
+        seeds=tuple(dict.fromkeys(wanted.seeds)),
+        rate_per_s=wanted.rate,
+        load=wanted.load,
+        profiles=wanted.profiles,
+        slots=wanted.slots,
+    )
+
+
+def _refuse_nonsense(wanted: Wanted) -> None:
+    if wanted.rate is not None and wanted.load is not None:
+        raise click.UsageError("--rate and --load say the same thing twice: use one of them")
+    for name, value, most in (("--rate", wanted.rate, 1e6), ("--load", wanted.load, 100.0)):
+        if value is not None and not 0 < value <= most:
+            raise click.UsageError(f"{name} {value:g}: has to be above 0 and at most {most:g}")
+
+
+def _pool(console: Console, fleet: Fleet, name: str | None) -> Pool:
+    names = [pool.name for pool in fleet.pools]
+    if name is not None:
+        if name not in names:
+            raise LbgenError(f"--pool {name}: is not a pool of this fleet: {nearest(name, names)}")
+        return fleet.pool(name)
+    routed = {one for listener in fleet.listeners for route in listener.routes for one in route.pools}
+    usable = [pool for pool in fleet.pools if pool.servers]
+    if not usable:
+        raise LbgenError("no pool of this fleet has servers")
+    chosen = next((pool for pool in usable if pool.name in routed), usable[0])
+    if len(names) > 1:
+        console.note(f"simulating the pool {chosen.name}; another one with --pool")
+    return chosen
+
+
+def _strategy(name: str) -> str:
+    known = canonical(name)
+    if known is None:
+        raise click.UsageError(f"'{name}' is not a strategy: {nearest(name, STRATEGIES)}")
+    return known
+
+
+def _note_trace(console: Console, load: Workload) -> None:
+    if isinstance(load, Trace):
+        if load.skipped:
+            console.note(f"{load.name}: {load.skipped} bad rows left out")
+        if load.jittered:
+            console.note(f"{load.name}: its times sit on a coarse grid and are spread evenly over its steps")
+
+
+def _progress(console: Console) -> Callable[[int, int], None] | None:
+    """Return what shows the progress, on a terminal only."""
+    if console.quiet or not sys.stderr.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        end = "\r\x1b[K" if done == total else ""
+        sys.stderr.write(f"\r{done}/{total} runs{end}")
+        sys.stderr.flush()
+
+    return show

@@ -1,0 +1,152 @@
+"""What an answer means, in words. Nothing is called a difference that the runs do not prove."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from lbgen.simulate.result import combined, differences
+from lbgen.simulate.study import base_of, missing_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.simulate.result import Difference, Figures, Row
+    from lbgen.simulate.study import Answer
+
+WORDS = {
+    "ttft_p99": "first token P99",
+    "e2e_p99": "whole answer P99",
+    "e2e_p50": "whole answer P50",
+    "queue_p99": "waiting P99",
+    "load_stdev": "spread",
+    "errors": "failed requests a run",
+}
+"""The metrics that are told apart in words; the first ones decide what is better."""
+DECIDING = ("errors", "ttft_p99", "e2e_p99")
+WORTH_TELLING = 0.01
+"""A difference below this share of the figure itself is none, however certain."""
+
+
+def headline(found: Answer) -> str:
+    """Return one line that says what was simulated, in all that matters."""
+    question = found.question
+    servers = found.setup.servers
+    kinds = Counter(
+        (f"{one.profile.name}, {one.profile.slots} slots" + (" (backup)" if one.backup else ""))
+        for one in servers
+    )
+    what = "; ".join(f"{count} x {kind}" if len(kinds) > 1 else kind for kind, count in kinds.items())
+    balancers = f", {found.setup.balancers} balancers" if found.setup.balancers > 1 else ""
+    seeds = len(question.seeds)
+    return (
+        f"{question.pool.name}: {len(servers)} server{'s' * (len(servers) > 1)} ({what}){balancers}; "
+        f"{question.workload.name}, {found.rate_per_s:.4g} requests/s = load {found.load:.2f} of "
+        f"{found.capacity_per_s:.4g}/s; {question.requests:,} requests x {seeds} seed{'s' * (seeds > 1)}"
+    )
+
+
+def against(found: Answer) -> list[str]:
+    """Return how each row differs from the present strategy."""
+    lines = []
+    for row in found.rows:
+        base = base_of(found, row)
+        if row is base:
+            continue
+        told = [_told(one) for one in notable(row, base)]
+        name = f"{row.strategy} on {row.target}" if row.target else row.strategy
+        lines.append(f"{name} against {base.strategy}: {', '.join(told) or _nothing(found)}")
+    return lines
+
+
+def notable(row: Row, base: Row) -> list[Difference]:
+    """Return the differences that are certain and large enough to matter."""
+    whole = combined(base.runs)
+    return [
+        one
+        for one in differences(row, base)
+        if one.metric in WORDS
+        and one.interval.certain
+        and abs(one.interval.mean) > WORTH_TELLING * abs(_figure(whole, one.metric))
+    ]
+
+
+def conclusion(found: Answer) -> list[str]:
+    """Return what to make of it."""
+    return [*_unstable(found), *_overloaded_servers(found), *_unknown(found), *_verdict(found)]
+
+
+def _figure(run: Figures, metric: str) -> float:
+    figures = {
+        "ttft_p99": run.ttft_s.p99,
+        "e2e_p99": run.e2e_s.p99,
+        "e2e_p50": run.e2e_s.p50,
+        "queue_p99": run.queue_s.p99,
+        "load_stdev": run.load_stdev,
+        "errors": float(run.requests - run.ok),
+    }
+    return figures[metric] or 0.0
+
+
+def _told(difference: Difference) -> str:
+    mean, half = difference.interval
+    unit = "" if difference.metric in {"load_stdev", "errors"} else " s"
+    return f"{WORDS[difference.metric]} {mean:+.3g}{unit} ± {half or 0.0:.2g}"
+
+
+def _nothing(found: Answer) -> str:
+    if len(found.question.seeds) == 1:
+        return "one seed cannot tell a difference from chance"
+    return "no significant difference"
+
+
+def _unstable(found: Answer) -> Iterator[str]:
+    if found.load >= 1:
+        growth = found.rate_per_s - found.capacity_per_s
+        yield (
+            f"Unstable: {found.load:.2f} times what the servers can carry arrives. About {growth:.3g} more "
+            "requests wait with every second, under every strategy; the latencies are those of this run's "
+            "length and would go on growing. Add servers, or refuse requests (max_in_flight and queue)."
+        )
+    elif found.load > 0.95:
+        yield f"At a load of {found.load:.2f} waits vary widely from run to run: trust the intervals alone."
+
+
+def _overloaded_servers(found: Answer) -> Iterator[str]:
+    """Name servers that a share by weight alone would overload."""
+    if found.load >= 1 or all(row.strategy != "round_robin" for row in found.rows):
+        return
+    if over := found.overloaded:
+        yield f"round_robin gives {', '.join(over)} more than it can carry: let weights follow the speed."
+
+
+def _unknown(found: Answer) -> Iterator[str]:
+    names = [row.strategy for row in found.rows]
+    for name in dict.fromkeys(missing_facts(found.question.workload, names)):
+        load = found.question.workload.name
+        yield f"Requests of {load} have no {name}: it sends them in turn. Try --workload chat or shared."
+    for row in found.rows:
+        for target, reason in row.refused_by.items():
+            yield f"{row.strategy} cannot be had on {target}: {reason}."
+
+
+def _verdict(found: Answer) -> Iterator[str]:
+    better, worse = [], []
+    for row in found.rows:
+        base = base_of(found, row)
+        if row is base:
+            continue
+        changes = [one for one in notable(row, base) if one.metric in DECIDING]
+        name = f"{row.strategy} on {row.target}" if row.target else row.strategy
+        if changes and all(one.interval.mean < 0 for one in changes):
+            better.append(name)
+        elif changes and all(one.interval.mean > 0 for one in changes):
+            worse.append(name)
+    present = found.question.pool.strategy.name
+    if len(found.question.seeds) == 1:
+        return
+    if better:
+        yield f"Better than {present} for this load: {', '.join(better)}."
+    elif len(found.rows) > 1:
+        rest = f" Worse: {', '.join(worse)}." if worse else ""
+        yield f"Nothing here is significantly better than {present}.{rest}"

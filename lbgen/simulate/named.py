@@ -1,0 +1,51 @@
+"""Workloads by what the user writes: ``bimodal``, ``shared:prefixes=64,skew=1.1``, or the path of a trace."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lbgen.problems import LbgenError
+from lbgen.simulate.arrivals import ARRIVALS
+from lbgen.simulate.traces import read_trace
+from lbgen.simulate.workload import PARAMETERS, WORKLOADS
+
+if TYPE_CHECKING:
+    from lbgen.simulate.workload import Workload
+
+TRACE_ENDINGS = (".csv", ".jsonl")
+
+
+def workload(text: str, *, skip_bad_rows: bool = False) -> Workload:
+    """Return the workload that a text stands for; raises `LbgenError` (`FleetError` for a trace's rows)."""
+    if text.endswith(TRACE_ENDINGS) or "/" in text:
+        return read_trace(Path(text), skip_bad_rows=skip_bad_rows)
+    name, _, rest = text.partition(":")
+    if name not in WORKLOADS:
+        near = get_close_matches(name, WORKLOADS, n=1)
+        advice = (
+            f"did you mean {near[0]}?" if near else f"there are {', '.join(WORKLOADS)}, and .csv and .jsonl"
+        )
+        raise LbgenError(f"'{name}' is not a workload: {advice}")
+    return WORKLOADS[name](dict(_parameter(name, word) for word in rest.split(",") if word))
+
+
+def _parameter(workload_name: str, word: str) -> tuple[str, float | str]:
+    key, equals, value = word.partition("=")
+    known = (*PARAMETERS[workload_name], "arrivals")
+    if not equals or key not in known:
+        raise LbgenError(
+            f"'{word}' cannot be set for {workload_name}: write one of {', '.join(known)} as key=value"
+        )
+    if key == "arrivals":
+        if value not in ARRIVALS:
+            raise LbgenError(f"'{value}' is no way to arrive: there are {', '.join(ARRIVALS)}")
+        return key, value
+    try:
+        number = float(value)
+    except ValueError:
+        raise LbgenError(f"'{value}' is not a number, which {key} has to be") from None
+    if not 0 <= number <= 1e9:
+        raise LbgenError(f"{key} cannot be {value}: write a number from 0 on")
+    return key, number

@@ -1,0 +1,31 @@
+"""One server in a run: its engine, and what is counted of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.simulate.keyed import engine_for
+
+if TYPE_CHECKING:
+    from lbgen.simulate.setup import ServerSetup
+
+
+class SimulatedServer:
+    """Requests in flight here are those of all balancers."""
+
+    __slots__ = (
+        "alive", "busy_s", "engine", "in_flight", "index", "max_in_flight", "requests", "scheduled", "setup",
+    )  # fmt: skip
+
+    def __init__(self, index: int, setup: ServerSetup, chunk_tokens: int) -> None:
+        self.index = index
+        self.setup = setup
+        self.engine = engine_for(setup.profile, chunk_tokens=chunk_tokens)
+        self.alive = True
+        self.in_flight = 0
+        self.max_in_flight = 0
+        self.requests = 0
+        self.busy_s = 0.0
+        """Seconds that requests spent here, all together."""
+        self.scheduled = -1.0
+        """For when the clock has an event of this server."""

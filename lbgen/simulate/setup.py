@@ -1,0 +1,73 @@
+"""What is simulated: servers, and the balancers before them. Times are seconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lbgen.simulate.profiles import Profile
+
+
+class ServerSetup(NamedTuple):
+    """One server."""
+
+    name: str
+    profile: Profile
+    weight: int = 1
+    cap: int | None = None
+    """The most requests in flight that each balancer sends there."""
+    available: bool = True
+    backup: bool = False
+
+
+class QueueSetup(NamedTuple):
+    """Where requests wait in a balancer while every server is at its cap."""
+
+    size: int = 512
+    timeout_s: float = 60.0
+    shortest_first: bool = False
+
+
+class Detection(NamedTuple):
+    """How a balancer finds out that a server is dead, or back."""
+
+    active_s: float | None = 15.0
+    """Until checks take it out of rotation; None: nobody checks."""
+    back_s: float = 10.0
+    """Until checks take it back."""
+    failures: int = 3
+    """Failed requests that eject it; 0: never."""
+    eject_s: float = 10.0
+
+
+class Incident(NamedTuple):
+    """Something that happens to a server at a stated time."""
+
+    at_s: float
+    server: str
+    what: str
+    """``fail``, ``recover``, ``drain`` or ``undrain``."""
+
+
+class Setup(NamedTuple):
+    """One way to run a pool."""
+
+    servers: tuple[ServerSetup, ...]
+    strategy: str
+    parameters: Mapping[str, object] = {}
+    flavour: str = "ideal"
+    """``nginx`` or ``haproxy``: as that target chooses; ``ideal``: as the strategy is meant."""
+    balancers: int = 1
+    """Which count requests in flight each for itself: instances, or workers of an NGINX without `zone`."""
+    queue: QueueSetup | None = QueueSetup()
+    """None: when every server is full, a request is refused."""
+    retries: int = 1
+    """Further servers that are tried when one does not accept the connection."""
+    detection: Detection = Detection()
+    stale_s: float = 0.0
+    """How old the counts are that choices rest on; 0: each balancer's own, which are never old."""
+    incidents: tuple[Incident, ...] = ()
+    chunk_tokens: int = 512
+    """Tokens in one chunk of the workload's prefixes."""

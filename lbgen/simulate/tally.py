@@ -1,0 +1,104 @@
+"""What is counted during a run."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING
+
+from lbgen.simulate.statistics import Quantiles
+
+if TYPE_CHECKING:
+    from lbgen.simulate.request import Request
+
+MARKS = 2_000
+"""Arrivals between two marks of the integral, from which its first tenth is taken off."""
+
+
+class Tally:
+    """Latencies, errors, and the spread of requests in flight over the servers."""
+
+    def __init__(self, servers: int) -> None:
+        self.ttft, self.e2e, self.wait = Quantiles(), Quantiles(), Quantiles()
+        self.arrived = self.ok = self.open = 0
+        self.output_tokens = self.prompt_tokens = self.hit_tokens = 0
+        self.errors: dict[str, int] = {}
+        self.began_s: float | None = None
+        self.ended_s = 0.0
+        self._servers = servers
+        self._sum = self._squares = 0  # over the servers, of requests in flight and of their squares
+        self._deviation = 0.0
+        self._since = 0.0
+        self._integral = 0.0  # of the deviation over time
+        self._marks: list[tuple[float, float]] = []
+
+    def arrive(self, now: float) -> None:
+        """Count an arrival."""
+        if self.began_s is None:
+            self.began_s = self._since = now
+        self.arrived += 1
+        self.open += 1
+        if self.arrived % MARKS == 1:
+            self._mark(now)
+
+    def expect(self, change: int) -> None:
+        """Keep the run going for requests that follow from others."""
+        self.open += change
+
+    def change(self, now: float, before: int, by: int) -> None:
+        """Note that the requests in flight of one server change by one."""
+        self._integral += self._deviation * (now - self._since)
+        self._since = now
+        self._sum = total = self._sum + by
+        self._squares = squares = self._squares + 2 * by * before + 1
+        count = self._servers
+        variance = squares * count - total * total
+        self._deviation = sqrt(variance) / count if variance > 0 else 0.0
+        self.ended_s = now
+
+    def finish(self, request: Request) -> None:
+        """Count an answer that is complete."""
+        self.open -= 1
+        self.ok += 1
+        arrived = request.arrived
+        self.ttft.add(request.first - arrived)
+        self.e2e.add(request.finished - arrived)
+        self.wait.add(request.admitted - arrived)
+        self.output_tokens += request.output_tokens
+        self.prompt_tokens += request.prompt_tokens
+        self.hit_tokens += request.hits
+
+    def fail(self, error: str) -> None:
+        """Count a request that got no answer."""
+        self.open -= 1
+        self.errors[error] = self.errors.get(error, 0) + 1
+
+    def end(self) -> None:
+        """Close the books."""
+        self._mark(self.ended_s)
+
+    @property
+    def duration_s(self) -> float:
+        """From the first arrival to the last answer."""
+        return max(0.0, self.ended_s - (self.began_s or 0.0))
+
+    def load_stdev(self) -> float | None:
+        """Return the time average of the standard deviation over the servers, the first tenth left out."""
+        begin = (self.began_s or 0.0) + self.duration_s / 10
+        span = self.ended_s - begin
+        return (self._integral - self._integral_at(begin)) / span if span > 0 else None
+
+    def _mark(self, now: float) -> None:
+        self._marks.append((now, self._integral + self._deviation * (now - self._since)))
+        for values in (self.ttft, self.e2e, self.wait):
+            values.settle()
+
+    def _integral_at(self, time: float) -> float:
+        before = self._marks[0]
+        for mark in self._marks:
+            if mark[0] >= time:
+                if mark[0] == before[0]:
+                    return mark[1]
+                share = (time - before[0]) / (mark[0] - before[0])
+                return before[1] + share * (mark[1] - before[1])
+            before = mark
+        return before[1]
