@@ -70,16 +70,20 @@ class Box:
         """Return once a page answers 200; raises `RigError` with the program's own words."""
         end = time.monotonic() + patience_s
         while time.monotonic() < end:
-            try:
-                if fetch(self.url + path, timeout_s=2).status == 200:
-                    return
-            except (OSError, http.client.HTTPException):
-                pass
+            if self.answers(path):
+                return
             self.container.reload()
             if self.container.status in {"exited", "dead"}:
                 break
             time.sleep(0.05)
         raise RigError(f"{self.container.name} did not get ready:\n{self.logs()[-3000:]}")
+
+    def answers(self, path: str) -> bool:
+        """Tell whether a page answers 200."""
+        try:
+            return fetch(self.url + path, timeout_s=2).status == 200
+        except (OSError, http.client.HTTPException):
+            return False
 
     def logs(self) -> str:
         """Return all that the program wrote."""
@@ -128,6 +132,8 @@ class MockBox(Box):
 
     def ensure_running(self) -> None:
         """Start or thaw it where somebody left it stopped."""
+        if self.answers("/health"):
+            return
         self.container.reload()
         if self.container.status == "paused":
             self.thaw()

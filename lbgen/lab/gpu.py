@@ -1,43 +1,17 @@
 """One engine of the simulator, run in real time.
 
-The engine counts virtual seconds; the wall clock times the speed factor drives it. Events are digested at their
-exact virtual times, however late the loop wakes, so that a loaded machine delays answers but never changes the work.
+The engine counts virtual seconds; the wall clock times the speed factor drives it. Events are digested at
+their exact virtual times, however late the loop wakes, so that a loaded machine delays answers but never
+changes the work.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-
-class Engine(Protocol):
-    """What the simulator's engine offers; times are virtual seconds."""
-
-    def submit(self, now: float, key: int, prompt_tokens: int, output_tokens: int, prompt: bytes) -> None:
-        """Take a request."""
-
-    def cancel(self, now: float, key: int) -> None:
-        """Forget a request, wherever it stands."""
-
-    def next_event(self) -> float | None:
-        """Return when the next first or last token comes; None when idle."""
-
-    def advance(self, now: float) -> Iterable[tuple[int, bool]]:
-        """Work until `now`; yield requests whose first token came, with True those that ended."""
-
-    def produced(self, key: int) -> int:
-        """Return how many tokens a request in the engine has by the time last advanced to."""
-
-    @property
-    def running(self) -> int: ...
-    @property
-    def waiting(self) -> int: ...
-    @property
-    def kv_usage(self) -> float:
-        """Share of the KV blocks in use, 0 to 1."""
+    from lbgen.simulate.keyed import KeyedEngine
 
 
 class Generation:
@@ -59,7 +33,7 @@ class Generation:
 class Gpu:
     """Runs an engine against the wall clock."""
 
-    def __init__(self, engine: Engine, speed: float) -> None:
+    def __init__(self, engine: KeyedEngine, speed: float) -> None:
         self._loop = asyncio.get_running_loop()
         self._engine = engine
         self._speed = speed
@@ -135,67 +109,3 @@ class Gpu:
     def _wake(self) -> None:
         self._advance()
         self._arm()
-
-
-class StandIn:
-    """A stepwise engine until the simulator's is here: slots, and a step that grows with the batch."""
-
-    def __init__(self, slots: int) -> None:
-        self._slots = slots
-        self._queue: list[list[int]] = []
-        self._batch: dict[int, list[int]] = {}
-        self._clock = 0.0
-
-    def submit(self, now: float, key: int, prompt_tokens: int, output_tokens: int, prompt: bytes) -> None:
-        if not self._batch:
-            self._clock = now
-        self._queue.append([key, 0, output_tokens])
-        self._admit()
-
-    def cancel(self, now: float, key: int) -> None:
-        self._batch.pop(key, None)
-        self._queue = [entry for entry in self._queue if entry[0] != key]
-        self._admit()
-
-    def next_event(self) -> float | None:
-        if not self._batch:
-            return None
-        steps = min(1 if e[1] == 0 else e[2] - e[1] for e in self._batch.values())
-        return self._clock + steps * self._step() + 1e-9
-
-    def _step(self) -> float:
-        return (7.2 + 0.05 * len(self._batch)) / 1000
-
-    def advance(self, now: float) -> Iterable[tuple[int, bool]]:
-        events = []
-        while self._batch and self._clock + self._step() <= now:
-            self._clock += self._step()
-            for key, entry in list(self._batch.items()):
-                entry[1] += 1
-                if entry[1] == entry[2]:
-                    events.append((key, True))
-                    del self._batch[key]
-                elif entry[1] == 1:
-                    events.append((key, False))
-            self._admit()
-        return events
-
-    def _admit(self) -> None:
-        while self._queue and len(self._batch) < self._slots:
-            entry = self._queue.pop(0)
-            self._batch[entry[0]] = entry
-
-    def produced(self, key: int) -> int:
-        return self._batch[key][1] if key in self._batch else 0
-
-    @property
-    def running(self) -> int:
-        return len(self._batch)
-
-    @property
-    def waiting(self) -> int:
-        return len(self._queue)
-
-    @property
-    def kv_usage(self) -> float:
-        return len(self._batch) / self._slots

@@ -60,7 +60,9 @@ class Result:
     """The exception's name, when the answer did not arrive whole."""
     size: int = 0
     tail: bytes = b""
-    """The last bytes of the body."""
+    """The last bytes of the body; of an error the whole body."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """The answer's headers, whatever their names' case."""
     arrivals: list[float] = field(default_factory=list)
     """When each piece came."""
 
@@ -95,12 +97,14 @@ def bimodal(seed: int, rate_per_s: float, count: int, speed: float = 1.0) -> lis
     return planned
 
 
-async def run(url: str, planned: Sequence[Planned], *, most_late_s: float = MOST_LATE_S) -> list[Result]:
+async def run(
+    url: str, planned: Sequence[Planned], *, most_late_s: float = MOST_LATE_S, fresh: bool = False
+) -> list[Result]:
     """Send every request when it is due; return results in the same order.
 
-    Raises `CouldNotKeepUpError`.
+    `fresh`: each on a connection of its own. Raises `CouldNotKeepUpError`.
     """
-    async with session() as client:
+    async with session(fresh=fresh) as client:
         begin = time.monotonic()
         with _no_collection():
             tasks = [asyncio.create_task(_timed(client, url, one, begin)) for one in planned]
@@ -114,7 +118,7 @@ async def run(url: str, planned: Sequence[Planned], *, most_late_s: float = MOST
     return results
 
 
-async def closed(url: str, planned: Iterable[Planned], parallel: int) -> list[Result]:
+async def closed(url: str, planned: Iterable[Planned], parallel: int, *, fresh: bool = False) -> list[Result]:
     """Keep so many requests in flight until all are answered; `at_s` is not looked at."""
     waiting = iter(planned)
     results: list[Result] = []
@@ -124,7 +128,7 @@ async def closed(url: str, planned: Iterable[Planned], parallel: int) -> list[Re
             now = time.monotonic() - begin
             results.append(await send(client, url, one._replace(at_s=now), begin))
 
-    async with session() as client:
+    async with session(fresh=fresh) as client:
         begin = time.monotonic()
         await asyncio.gather(*(worker(client) for _ in range(parallel)))
     return results
@@ -136,10 +140,10 @@ async def burst(url: str, planned: Sequence[Planned]) -> list[Result]:
 
 
 @asynccontextmanager
-async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    """Give a client without limits of its own, which reuses connections as SDKs do."""
+async def session(*, fresh: bool = False) -> AsyncIterator[aiohttp.ClientSession]:
+    """Give a client without limits of its own, which reuses connections as SDKs do, or (`fresh`) none."""
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
-    connector = aiohttp.TCPConnector(limit=0)
+    connector = aiohttp.TCPConnector(limit=0, force_close=fresh)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as client:
         yield client
 
@@ -152,7 +156,8 @@ async def send(client: aiohttp.ClientSession, url: str, planned: Planned, begin:
     headers: LooseHeaders = {"content-type": "application/json", **planned.headers}
     try:
         async with client.post(f"{url}/v1/completions", data=json.dumps(body), headers=headers) as answer:
-            result.status, result.server = answer.status, answer.headers.get("x-mock-server")
+            result.status, result.headers = answer.status, answer.headers
+            result.server = answer.headers.get("x-mock-server")
             result.headers_s = time.monotonic() - begin
             await _read(answer, result, begin)
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -179,7 +184,7 @@ async def _read(answer: aiohttp.ClientResponse, result: Result, begin: float) ->
         now = time.monotonic() - begin
         result.first_s = now if result.first_s is None else result.first_s
         result.size += len(piece)
-        result.tail = (result.tail + piece)[-64:]
+        result.tail = (result.tail + piece)[-64 if result.status == 200 else 0 :]
         result.arrivals.append(now)
 
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.lab import engine_metrics, openai_api
 from lbgen.lab.faults import Fault, Faults, strike
-from lbgen.lab.gpu import Gpu, StandIn
+from lbgen.lab.gpu import Gpu
 from lbgen.lab.http_server import KEEP_ALIVE_S, Exchange, Request, Server
 from lbgen.lab.pace import Pace
 from lbgen.lab.record import Record, Seen
 from lbgen.lab.streaming import Job, stream
+from lbgen.simulate.keyed import KeyedEngine
+from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
 
 if TYPE_CHECKING:
     from lbgen.lab.http_server import Header
@@ -28,7 +30,7 @@ class Settings:
 
     name: str = "mock"
     """Stands in the header ``x-mock-server`` of every answer."""
-    profile: str = "seed"
+    profile: str = DEFAULT_PROFILE
     slots: int | None = None
     """Requests in the batch at most; None: the profile's."""
     speed: float = 1.0
@@ -172,8 +174,11 @@ class MockGpu:
     def _configure(self, settings: Settings) -> None:
         if settings.engine not in engine_metrics.NAMES:
             raise ValueError(f"no metrics of '{settings.engine}': one of {', '.join(engine_metrics.NAMES)}")
+        profile = PROFILES.get(settings.profile)
+        if profile is None:
+            raise ValueError(f"no profile is called '{settings.profile}': one of {', '.join(PROFILES)}")
         self.settings = settings
-        self.gpu = Gpu(StandIn(settings.slots or 32), settings.speed)
+        self.gpu = Gpu(KeyedEngine(profile.with_slots(settings.slots)), settings.speed)
         self._ready_at = self._loop.time() + settings.load_s
         self._headers: tuple[Header, ...] = (("x-mock-server", settings.name),)
 
