@@ -3,8 +3,8 @@
 from lbgen.fields import Boolean, Field, Group, Text
 from lbgen.strategies.spec import MadeBy, Strategy
 
-NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}"
-"""A header's or cookie's name (RFC 9110, token)."""
+NAME = r"[A-Za-z0-9_-]{1,64}"
+"""A header's, cookie's or parameter's name, as far as NGINX can name it in a variable."""
 
 SESSION = Strategy(
     name="session",
@@ -25,13 +25,13 @@ SESSION = Strategy(
         ),
         Field(
             "cookie",
-            Text("a cookie's name", pattern=r"[A-Za-z0-9_-]{1,64}", limit=64),
+            Text("a cookie's name", pattern=NAME, limit=64),
             doc="The cookie that names the session.",
             example="chat_session",
         ),
         Field(
             "query",
-            Text("the name of a query parameter", pattern=r"[A-Za-z0-9_-]{1,64}", limit=64),
+            Text("the name of a query parameter", pattern=NAME, limit=64),
             doc="The query parameter that names the session.",
             example="session",
         ),
