@@ -12,12 +12,18 @@ from lbgen.cli.guard import run
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Host names, certificates, a user, an address, a log file and a key that no container has.
-FLEET = """
+# Host names, certificates and a user that no container has.
+POOLS = """
 pools:
   chat:
-    servers: [gpu-[0-3].invalid:8000, "[fd00::2]:8000"]
+    servers: ["gpu-[0-3].invalid:8000", "[fd00::2]:8000"]
     tls: {ca: /etc/lb/ca.pem, server_name: gpu.internal, certificate: c.pem, key: k.pem}
+targets:
+  nginx: {version: "%(nginx)s", user: nosuchuser}
+  haproxy: {version: "%(haproxy)s", user: nosuchuser}
+"""
+# An address and a key that no container has, either.
+EDGE = """
 listeners:
   public:
     bind: "203.0.113.9:443"
@@ -26,10 +32,11 @@ listeners:
     auth: {clients: all}
 clients:
   team: {key: "env:A_KEY_THAT_NOBODY_HAS"}
-targets:
-  nginx: {version: "%(nginx)s", user: nosuchuser}
-  haproxy: {version: "%(haproxy)s", user: nosuchuser}
 """
+KINDS = {
+    "nginx": ("host names", "certificate files", "secrets", "user", "listen addresses"),
+    "haproxy": ("host names", "certificate files", "user"),
+}
 
 
 def program(suite: str, target: str) -> str:
@@ -45,10 +52,11 @@ def suite(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def fleet(suite: str, tmp_path: Path) -> Path:
+def fleet(suite: str, target: str, tmp_path: Path) -> Path:
     path = tmp_path / "fleet.yaml"
     generation = GENERATIONS[suite]
-    path.write_text(FLEET % {"nginx": generation.nginx, "haproxy": generation.haproxy}, encoding="utf-8")
+    pools = POOLS % {"nginx": generation.nginx, "haproxy": generation.haproxy}
+    path.write_text(pools + (EDGE if target == "nginx" else ""), encoding="utf-8")
     return path
 
 
@@ -61,7 +69,7 @@ def test_what_is_not_there_is_stood_in_for(
     assert code == 0, captured.err
     assert captured.out.startswith(f"{target} {getattr(GENERATIONS[suite], target)}.")
     assert captured.out.endswith(": ok\n")
-    for kind in ("host names", "certificate files", "secrets", "user"):
+    for kind in KINDS[target]:
         assert f"stand-ins for {kind}" in captured.err
 
 
@@ -77,9 +85,10 @@ def test_a_real_complaint_points_into_the_rendered_file(
     assert captured.err.count("lbgen_has_no_such_word on;") >= 1  # the line, shown under its place
 
 
+@pytest.mark.parametrize("target", ["nginx"])
 def test_real_names_are_asked_for_only_with_resolve(
-    suite: str, fleet: Path, capsys: pytest.CaptureFixture[str]
+    suite: str, target: str, fleet: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = run(["check", str(fleet), "-t", "nginx", "--resolve", "--binary", program(suite, "nginx")])
+    code = run(["check", str(fleet), "-t", target, "--resolve", "--binary", program(suite, target)])
     assert code == 1
     assert "host not found" in capsys.readouterr().err

@@ -68,6 +68,8 @@ class _Answer(NamedTuple):
     finished: Finished
     messages: tuple[Message, ...]
     notes: tuple[str, ...]
+    texts: Mapping[str, str]
+    """The files as the program saw them, with the stand-ins."""
 
 
 def check_target(
@@ -128,7 +130,8 @@ def _ask(asked: _Asked, found: Found) -> _Answer:
         finished = found.program.run(checker.arguments(folder / files[0].path, found.version), folder)
         placed = (_placed(message, folder) for message in checker.messages(finished.output))
         messages = tuple(secrets.masked(message, in_secret_file=message.file in hidden) for message in placed)
-    return _Answer(finished, messages, tuple(_notes(around.replaced)))
+    texts = {file.path: file.text for file in files}
+    return _Answer(finished, messages, tuple(_notes(around.replaced)), texts)
 
 
 def _write(path: Path, text: str) -> None:
@@ -167,7 +170,7 @@ def _verdict(asked: _Asked, found: Found, answer: _Answer) -> Verdict:
         notes += tuple(f"warns: {message.text}" for message in messages if not message.is_error)
         messages = [message for message in messages if message.is_error]
     files = _texts(asked) if messages else {}
-    problems = tuple(_problem(asked.target, message, files) for message in messages)
+    problems = tuple(_problem(asked.target, message, files, answer.texts) for message in messages)
     line = f"{asked.target} {found.version}: {_outcome(problems)}"
     if other:
         line += f", but the fleet is for {wanted}"
@@ -194,20 +197,33 @@ def _ending(finished: Finished) -> str:
 
 
 def _texts(asked: _Asked) -> dict[str, str]:
-    """Return the files as they are for the user: the stand-ins changed no line's number."""
+    """Return the files as they are for the user, by ``TARGET/PATH``; those with secrets are left out."""
     files = render(asked.fleet, asked.target, templates=asked.templates, secrets=StandInSecrets())
     return {f"{asked.target}/{file.path}": file.text for file in files if not file.secret}
 
 
-def _problem(target: str, message: Message, files: Mapping[str, str]) -> Problem:
+def _problem(target: str, message: Message, files: Mapping[str, str], seen: Mapping[str, str]) -> Problem:
     name = f"{target}/{message.file}"
     location = None
     if name in files and message.line:
         lines = files[name].splitlines()
-        line = min(message.line, len(lines))
+        line = _line_for_user(seen[message.file].splitlines(), lines, message.line)
         text = lines[line - 1]
         location = Location(name, line, len(text) - len(text.lstrip()) + 1)
     elif message.file:
         message = message._replace(text=f"{message.text} ({message.file}:{message.line})")
     severity = Severity.ERROR if message.is_error else Severity.WARNING
     return Problem(f"{target}-says", message.text, severity=severity, location=location)
+
+
+def _line_for_user(seen: Sequence[str], lines: Sequence[str], number: int) -> int:
+    """Return where the line that the program counted stands in the file without stand-ins.
+
+    Stand-ins may add lines: NGINX's names for servers, its temporary folders.
+    """
+    from difflib import SequenceMatcher  # noqa: PLC0415 - only a complaint needs it
+
+    for _, seen_start, seen_end, start, end in SequenceMatcher(None, seen, lines).get_opcodes():
+        if seen_start < number <= seen_end:
+            return max(1, min(start + number - seen_start, end))
+    return min(number, len(lines))

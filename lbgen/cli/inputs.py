@@ -68,9 +68,8 @@ def target_versions_of(texts: Sequence[str], targets: Sequence[str]) -> dict[str
                 )
             name = targets[0]
         if name not in TARGETS:
-            raise click.UsageError(
-                f"--target-version {text}: '{name}' is not a target: {nearest(name, TARGETS)}"
-            )
+            advice = nearest(name, TARGETS)
+            raise click.UsageError(f"--target-version {text}: '{name}' is not a target: {advice}")
         versions[name] = version
     return versions
 
