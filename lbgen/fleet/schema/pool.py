@@ -17,6 +17,7 @@ from lbgen.fields import (
     Text,
     Variants,
 )
+from lbgen.fields.composites import KNOWN_KEYS
 from lbgen.fleet.kinds import (
     FILE,
     HOST_PATTERN,
@@ -48,9 +49,11 @@ class _Server(Struct):
     __slots__ = ()
 
     def suggestion(self, name: str, value: "Node") -> str:
-        if value.id == "scalar" and value.value.isdecimal() and name not in ("port", "id"):
+        advice = super().suggestion(name, value)
+        unlike = advice.startswith(KNOWN_KEYS) and name not in ("port", "id")
+        if unlike and value.id == "scalar" and value.value.isdecimal():
             return f"write the address without a space: {name}:{value.value}"
-        return super().suggestion(name, value)
+        return advice
 
 
 SERVER = _Server(
