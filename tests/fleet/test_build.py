@@ -394,6 +394,7 @@ class TestRoutes:
             ("{respond: {status: 200}, when_down: a}", "key-without-effect"),
             ("{pool: a, strip_prefix: true}", "missing-key"),
             ("{path: /a}", "missing-key"),
+            (f"{{respond: {{json: [{'abcdefgh, ' * 900}]}}}}", "bad-value"),
             ("{pool: a, respond: {status: 200}}", "conflicting-keys"),
             ("{path: /a, path_exact: /a, pool: a}", "conflicting-keys"),
             ("{name: n, pool: a, path: /a}, {name: n, pool: a}", "duplicate-name"),

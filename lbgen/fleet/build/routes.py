@@ -76,7 +76,7 @@ def _route(context: Context, written: Mapping[str, Any], path: Path, index: int)
         split=split,
         split_by=_by(values["by"]),
         when_down=values["when_down"],
-        respond=_respond(values["respond"]),
+        respond=_respond(context, values["respond"], (*path, "respond")),
         strip_prefix=values["strip_prefix"],
         add_prefix=(values["add_prefix"] or "").rstrip("/"),
         priority=values["priority"],
@@ -109,13 +109,20 @@ def _by(written: Any) -> str:  # noqa: ANN401 - a word, or a mapping with the he
     return str(written)
 
 
-def _respond(written: Mapping[str, Any] | None) -> Respond | None:
+MAX_ANSWER = 8_192
+"""Bytes of a fixed answer: HAProxy's has to fit into a buffer of 16 kB beside the headers."""
+
+
+def _respond(context: Context, written: Mapping[str, Any] | None, path: Path) -> Respond | None:
     if written is None:
         return None
     values = RESPOND.filled(written)
     if "json" in written:
         # Without characters beyond ASCII the answer is the same under every encoding.
         body = json.dumps(values["json"], separators=(",", ":"))
+        if len(body) > MAX_ANSWER:
+            message = f"the answer has {len(body)} bytes, and {MAX_ANSWER} is the most"
+            context.error("bad-value", message, (*path, "json"), "serve it from a pool of its own")
         return Respond(values["status"], body, "application/json")
     return Respond(values["status"], values["body"] or "", values["content_type"] or "text/plain")
 
