@@ -192,6 +192,7 @@ class Struct(Kind):
 
     def schema(self) -> dict[str, Any]:
         mapping: dict[str, Any] = {
+            "title": self.what,
             "type": "object",
             "properties": {field.name: _field_schema(field) for field in self.fields},
             "patternProperties": {"^x-": {}},

@@ -290,6 +290,27 @@ def test_hostile_strings_never_break_the_builder(leaf, text):
     loaded(json.dumps(document(mark)).replace(json.dumps(mark), escaped(text)))
 
 
+WORDS = sorted({place.field.name for place in PLACES} | {"chat", "default", "x-y"})
+SOMETHING = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(-1, 9_000), st.floats(allow_nan=False, allow_infinity=False),
+        st.sampled_from([*WORDS, "x:1", "all", "none", "/a", "5s", "env:A", "1.26", "tcp", "a-[0-3]:1", ""]),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(WORDS), inner, max_size=4)
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(place=st.sampled_from(PLACES), value=SOMETHING)
+def test_anything_anywhere_is_read_and_built(place, value):
+    """No value at any place breaks the reader or the builder, and every problem has its place."""
+    _, problems = loaded(json.dumps(place.document(value)))
+    assert all(problem.location is not None for problem in problems)
+
+
 def test_a_secret_is_never_repeated():
     text = SMALL + "clients:\n  a: {key: sk-SECRET}\n  b: {keys: [sk-SECRET, 12345678]}\n"
     text += "metrics: {bind: 1, auth: {user: u, password: sk-SECRET}}\n"
