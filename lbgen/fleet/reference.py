@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.fields import Duration, Field, Kind, ListOf, MapOf, OneOf, RateKind, Size, Struct, Variants
 from lbgen.fields.walk import Key, keys
-from lbgen.fleet.kinds import Addresses, Bind, HeaderValue, Name, OneAddress, SecretKind, VersionKind
+from lbgen.fleet.address_kinds import Addresses, Bind, OneAddress
+from lbgen.fleet.kinds import HeaderValue, Name, SecretKind, VersionKind
 from lbgen.fleet.schema import FLEET
 from lbgen.strategies.registry import STRATEGIES
 from lbgen.targets.registry import TARGETS

@@ -12,18 +12,8 @@ from lbgen.fields import (
     Size,
     Struct,
 )
-from lbgen.fleet.kinds import (
-    FILE,
-    HOST_PATTERN,
-    NETWORK,
-    ORIGIN,
-    URL,
-    URL_PATH,
-    Bind,
-    HeaderName,
-    Name,
-    SecretKind,
-)
+from lbgen.fleet.address_kinds import HOST_PATTERN, NETWORK, Bind
+from lbgen.fleet.kinds import FILE, ORIGIN, URL, URL_PATH, HeaderName, Name, SecretKind
 from lbgen.fleet.schema.common import MIB
 from lbgen.fleet.schema.route import POOL_NAME, PRIORITY, ROUTE
 

@@ -18,18 +18,8 @@ from lbgen.fields import (
     Variants,
 )
 from lbgen.fields.composites import KNOWN_KEYS
-from lbgen.fleet.kinds import (
-    FILE,
-    HOST_PATTERN,
-    MODEL,
-    URL_PATH_QUERY,
-    Addresses,
-    HeaderName,
-    HeaderValue,
-    ServerName,
-    host_header,
-    resolver,
-)
+from lbgen.fleet.address_kinds import HOST_PATTERN, Addresses, host_header, resolver
+from lbgen.fleet.kinds import FILE, MODEL, URL_PATH_QUERY, HeaderName, HeaderValue, ServerName
 from lbgen.fleet.schema.common import HEADERS, HOUR, MINUTE, TIMEOUTS
 from lbgen.strategies.registry import ALIASES, DEFAULT_STRATEGY, STRATEGIES
 

@@ -14,7 +14,8 @@ from lbgen.fields import (
     Struct,
     Text,
 )
-from lbgen.fleet.kinds import HOST_PATTERN, MODEL, URL_PATH, HeaderName, HeaderValue, Name
+from lbgen.fleet.address_kinds import HOST_PATTERN
+from lbgen.fleet.kinds import MODEL, URL_PATH, HeaderName, HeaderValue, Name
 from lbgen.fleet.schema.common import HEADERS, ROUTE_TIMEOUTS
 
 POOL_NAME = Name("a pool's name")

@@ -1,18 +1,8 @@
 """The fields of what is not traffic: balancers, metrics, logs, targets."""
 
 from lbgen.fields import Choice, Duration, Field, Integer, ListOf, MapOf, OneOf, Struct, Text
-from lbgen.fleet.kinds import (
-    ABSOLUTE,
-    LINE,
-    NETWORK,
-    AutoInteger,
-    Bind,
-    Name,
-    OneAddress,
-    SecretKind,
-    VersionKind,
-    log_target,
-)
+from lbgen.fleet.address_kinds import NETWORK, Bind, OneAddress, log_target
+from lbgen.fleet.kinds import ABSOLUTE, LINE, AutoInteger, Name, SecretKind, VersionKind
 from lbgen.fleet.schema.common import HOUR, MINUTE
 from lbgen.vocabulary import Version
 
