@@ -236,7 +236,8 @@ class Choice(Kind):
             return text
         if text in self.aliases:
             return self.aliases[text]
-        likely = nearest(text, (*self.values, *self.aliases))
+        likely = nearest(text, (*self.aliases, *self.values))  # where two are alike, the later one counts
+        likely = self.aliases.get(likely, likely)
         message = f"'{shown(text)}' is not {self.describe()}"
         return bad_value(message, node, path, problems, f"did you mean '{likely}'?" if likely else "")
 
