@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.targets.nginx import bodies
 from lbgen.targets.nginx.quoting import escape_regex, header_name, regex_word
 from lbgen.targets.spec import Syntax
 
@@ -12,6 +13,17 @@ if TYPE_CHECKING:
 
     from lbgen.model import Match
     from lbgen.targets.nginx.assembly import Assembly
+
+
+def needs_body(match: Match) -> bool:
+    """Tell whether the body has to be there before the route can be told."""
+    lengths = match.prompt_over is not None or match.prompt_under is not None
+    return looks_inside(match) or lengths
+
+
+def looks_inside(match: Match) -> bool:
+    """Tell whether it is the body's text that decides, not only its length."""
+    return bool(match.models) or match.max_tokens_over is not None
 
 
 def header_variable(name: str) -> Syntax:
@@ -45,6 +57,15 @@ def _each(made: Assembly, match: Match) -> Iterator[Syntax]:
         yield _flag(made, "$request_method", "|".join(map(escape_regex, match.methods)))
     for name, value in match.headers.items():
         yield _flag(made, header_variable(name), escape_regex(value))
+    if match.models:
+        yield _flag(made, bodies.model(made), bodies.model_regex(match.models))
+    if match.prompt_over is not None:
+        yield _flag(made, "$content_length", bodies.over_regex(match.prompt_over))
+    if match.prompt_under is not None:
+        longer = _flag(made, "$content_length", bodies.over_regex(max(match.prompt_under - 1, 0)))
+        yield _negated(made, longer)
+    if match.max_tokens_over is not None:
+        yield _flag(made, bodies.max_tokens(made), bodies.over_regex(match.max_tokens_over))
     if match.websocket is not None:
         yield upgrade(made) if match.websocket else _negated(made, upgrade(made))
 

@@ -32,6 +32,7 @@ class Destinations:
     """The named locations of one listener."""
 
     not_found = "lb-not-found"
+    unreadable = "lb-model-unreadable"
 
     def __init__(self, made: Assembly, listener: Listener, frame: Frame) -> None:
         self._made = made
@@ -54,9 +55,18 @@ class Destinations:
             return self._guarded(self._content(route, route.pool, tunnel=False))
         return self.enter_by(Syntax(self.name(route)))
 
-    def enter_by(self, target: Syntax) -> Location:
-        """Return a location that takes requests on to the location that a name or variable says."""
-        return self._guarded(Location(NOTHING, headers=self._frame.headers, dispatch=Syntax(f"@{target}")))
+    def enter_by(self, target: Syntax, *, reads: bool = False) -> Location:
+        """Return a location that takes requests on to the location that a name or variable says.
+
+        `reads`: the body is read first.
+        """
+        location = Location(NOTHING, headers=self._frame.headers, dispatch=Syntax(f"@{target}"), reads=reads)
+        if reads:
+            # 403 is not among the pages that lead on: an external authorisation may have said it.
+            taken = ("error_page 404 ", "error_page 405 ")
+            errors = tuple(line for line in self._frame.errors if not line.startswith(taken))
+            location = location._replace(errors=errors)
+        return self._guarded(location)
 
     def enter_not_found(self) -> Location:
         """Return a location for requests that no route fits."""

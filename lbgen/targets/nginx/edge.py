@@ -65,7 +65,7 @@ def _site(made: Assembly, listener: Listener, binds: Binds, access_log: Syntax) 
         http2=listener.http2 and has(made.settings.version, "http2_directive"),
         tls=server_tls(listener.tls),
         max_body=size(listener.max_body),
-        buffer=size(_BODY_BUFFER),
+        buffer=size(max(_BODY_BUFFER, listener.inspect_body)),
         settings=(
             *_common_settings(listener, client, access_log),
             *_addresses(listener),
@@ -78,7 +78,7 @@ def _site(made: Assembly, listener: Listener, binds: Binds, access_log: Syntax) 
             *route_locations(made, listener, frame),
             *auth.external_location(made, listener),
             *error_locations(frame.headers),
-            *_probe_answers(),
+            *_internal_answers(),
         ),
         extra=tuple(map(Syntax, made.settings.raw.get("server", ()))),
     )
@@ -114,6 +114,8 @@ def _common_settings(listener: Listener, client: Syntax, access_log: Syntax) -> 
         # Paths are matched as the servers will see them.
         "merge_slashes off",
         *FILE_CACHE,
+        # Else a body that came in several pieces would be looked at in its first one alone.
+        "client_body_in_single_buffer on",
         "limit_req_status 429",
         "limit_conn_status 429",
     )
@@ -210,7 +212,8 @@ def _bare(
     )
 
 
-def _probe_answers() -> Iterator[Location]:
-    for name, status in (("yes", 204), ("no", 503)):
+def _internal_answers() -> Iterator[Location]:
+    """Yield what subrequests get: of probes, and of the mirror for whose sake a body is read."""
+    for name, status in (("yes", 204), ("no", 503), ("read", 204)):
         answer = Answer(status, Syntax('""'), Syntax("text/plain"))
         yield Location(Syntax(f"= {PREFIX}{name}"), internal=True, quiet=True, answer=answer)

@@ -42,20 +42,6 @@ def _http2(fleet: Fleet, verdicts: Verdicts) -> None:
                 verdicts.refused("protocol", route.path, reason, "add tls to the listener")
 
 
-def _bodies(fleet: Fleet, verdicts: Verdicts) -> None:
-    for route in _routes(fleet):
-        match = route.match
-        for key, present in (
-            ("model", bool(match.models)),
-            ("prompt_over", match.prompt_over is not None),
-            ("prompt_under", match.prompt_under is not None),
-            ("max_tokens_over", match.max_tokens_over is not None),
-        ):
-            if present:
-                reason = "needs the request's body, which is not looked at on NGINX yet"
-                verdicts.refused(key, (*route.path, key), reason, HAPROXY)
-
-
 def _rewrites(fleet: Fleet, verdicts: Verdicts) -> None:
     for route in _routes(fleet):
         grpc = any(fleet.pool(name).protocol == "grpc" for name in route.pools)
@@ -126,7 +112,6 @@ def _routes(fleet: Fleet) -> Iterator[Route]:
 RULES: tuple[Callable[[Fleet, Verdicts], None], ...] = (
     _certificates,
     _http2,
-    _bodies,
     _rewrites,
     _priorities,
     _rates,

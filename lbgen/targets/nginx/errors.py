@@ -35,6 +35,8 @@ _LATE = {
     "500": "internal",
     "503": "unavailable",
 }
+_CHOSEN = ("bad_gateway", "gateway_timeout", "model_not_found", "model_unreadable")
+"""Never by number alone."""
 UNANSWERED = (Syntax("error_page 502 = @$lb_on_502"), Syntax("error_page 504 = @$lb_on_504"))
 """The answer depends on whether any server was reached; `=`: the status is the answer's own.
 
@@ -55,7 +57,7 @@ def error_pages() -> tuple[Syntax, ...]:
 def error_locations(headers: tuple[Pair, ...]) -> tuple[Location, ...]:
     """Return the locations that give the answers, each with these response headers."""
     early = [_early(name, headers) for name in dict.fromkeys(_EARLY.values())]
-    late = [*_LATE.values(), "bad_gateway", "gateway_timeout"]
+    late = [*_LATE.values(), *_CHOSEN]
     return (*early, *(answer_location(f"@lb-{_slug(name)}", ANSWERS[name], headers) for name in late))
 
 

@@ -36,11 +36,11 @@ class Literal(NamedTuple):
 def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     """Return the files to render, the main file first."""
     settings = fleet.target("nginx")
-    blocks = upstreams(fleet, settings)
-    if part.name == "upstreams":
-        alone: dict[str, object] = {"part": part.name, "upstreams": blocks}
-        return (Output("upstreams.conf", "nginx/upstreams.conf.j2", alone),)
     made = Assembly(fleet, settings, secrets)
+    blocks = upstreams(made)
+    if part.name == "upstreams":
+        alone = {"part": part.name, "upstreams": blocks, "maps": tuple(made.maps)}
+        return (Output("upstreams.conf", "nginx/upstreams.conf.j2", alone),)
     add_common_maps(made, whole=part.whole)
     servers = (*sites(made, _access_log(fleet.logs)), *metrics_site(made))
     context: dict[str, object] = {
@@ -53,7 +53,7 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         "geos": tuple(made.geos),
         "splits": tuple(made.splits),
         "log": Log(_access_log(fleet.logs), fleet.logs.format == "combined"),
-        "upstreams": (*blocks, *probe_upstreams(fleet, settings)),
+        "upstreams": (*blocks, *probe_upstreams(made)),
         "sites": servers,
         "raw": tuple(map(Syntax, settings.raw.get("http", ()))),
     }

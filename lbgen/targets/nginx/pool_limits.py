@@ -25,6 +25,10 @@ def _strategy(fleet: Fleet, verdicts: Verdicts) -> None:
         refused = refusal(pool, settings)
         if refused:
             verdicts.refused("strategy", (*pool.path, "strategy"), refused.reason, refused.instead)
+        elif pool.strategy.name == "prefix" and _written(fleet, pool, "strategy", "load_factor"):
+            path = (*pool.path, "strategy", "load_factor")
+            reason = "has no effect: on NGINX a prefix stays on its server until that is at max_in_flight"
+            verdicts.degraded("strategy.load_factor", path, reason, f"write max_in_flight; or {HAPROXY}")
 
 
 def _protection(fleet: Fleet, verdicts: Verdicts) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from lbgen.targets.nginx import conditions
+from lbgen.targets.nginx import bodies, conditions
 from lbgen.targets.nginx.destinations import Destinations
 from lbgen.targets.nginx.quoting import quote_plain, regex_word
 from lbgen.targets.spec import Syntax
@@ -108,19 +108,27 @@ def _entry(made: Assembly, fitting: tuple[Candidate, ...], to: Destinations) -> 
     first = fitting[0].route
     if conditions.count(first.match) == 0:
         return to.enter(first)
-    return to.enter_by(_dispatch(made, fitting, to))
+    reads = any(conditions.needs_body(candidate.route.match) for candidate in fitting)
+    return to.enter_by(_dispatch(made, fitting, to), reads=reads)
 
 
 def _dispatch(made: Assembly, fitting: tuple[Candidate, ...], to: Destinations) -> Syntax:
     """Add the map from the row of conditions to the name of a location, and return its variable."""
     needed = [conditions.variables(made, candidate.route.match) for candidate in fitting]
     columns = list(dict.fromkeys(variable for variables in needed for variable in variables))
-    entries = [("default", to.not_found)]
-    for candidate, variables in zip(fitting, needed, strict=True):
+    otherwise, entries = to.not_found, []
+    inside = [conditions.looks_inside(candidate.route.match) for candidate in fitting]
+    if any(inside):
+        columns.insert(0, bodies.hidden(made))
+        otherwise = bodies.unknown_model(made)
+    for number, (candidate, variables) in enumerate(zip(fitting, needed, strict=True)):
+        if inside[number] and not any(inside[:number]):
+            # Never the wrong pool: what cannot be read is refused, whatever would fit after this.
+            entries.append((regex_word("~^1"), to.unreadable))
         row = "".join("1" if column in variables else "." for column in columns)
         if "1" in row:
             entries.append((regex_word(f"~^{row}"), to.name(candidate.route)))
         else:
-            entries[0] = ("default", to.name(candidate.route))
-    number = made.number("to")
-    return made.map(f'"{"".join(columns)}"', f"$lb_to_{number}", entries)
+            otherwise = to.name(candidate.route)
+    variable = f"$lb_to_{made.number('to')}"
+    return made.map(f'"{"".join(columns)}"', variable, [("default", otherwise), *entries])

@@ -52,7 +52,7 @@ def routed_pools(made: Assembly, listener: Listener) -> tuple[Pool, ...]:
 
 def ready_locations(made: Assembly, path: str, pools: tuple[Pool, ...], when: str) -> Iterator[Location]:
     """Yield a chain of locations, each of which asks one pool; `when` says how they are combined."""
-    usable = tuple(pool for pool in pools if has_servers(pool) and pool.protocol == "http")
+    usable = tuple(pool for pool in pools if has_servers(pool))
     if not usable or (when == "all_pools" and not all(map(has_servers, pools))):
         yield answer_location(f"= {path}", ANSWERS["unavailable"], ())._replace(quiet=True)
         return
@@ -82,10 +82,11 @@ def _asking(match: str, name: str, following: str, when: str) -> Location:
 
 def _probes(made: Assembly, pool: Pool) -> Iterator[Location]:
     """Yield the internal location that asks one pool, within the time of an active check."""
+    grpc = pool.protocol == "grpc"
     name = made.upstreams[pool.name]
     health = pool.health
     # A path of another port means nothing to the port that NGINX knows.
-    path = health.path if health and health.port is None else None
+    path = health.path if health and health.port is None and not grpc else None
     timeout = pool.health.timeout if pool.health else 5_000
     quick = pool.timeouts._replace(connect=min(timeout, 1_000), first_byte=timeout, idle=timeout)
     prober = pool._replace(
@@ -97,19 +98,19 @@ def _probes(made: Assembly, pool: Pool) -> Iterator[Location]:
     upstream = made.probe_upstreams.get(pool.name, name)
     headers = (("Host", "localhost"), ("Content-Length", '""'))
     changes = (Headers(set=health.headers),) if health else ()
-    manner = Manner(headers=headers, changes=changes, path=path or "/", upstream=upstream)
+    manner = Manner(headers=headers, changes=changes, path="" if grpc else path or "/", upstream=upstream)
     way = proxy(made, prober, manner)
     location = Location(
         Syntax(f"= {PREFIX}probe/{name}"),
         internal=True,
         quiet=True,
         proxy=way,
-        access=(Syntax("proxy_method GET"), Syntax("proxy_pass_request_body off")),
+        access=() if grpc else (Syntax("proxy_method GET"), Syntax("proxy_pass_request_body off")),
         errors=(Syntax(f"error_page 502 504 = {PREFIX}no"),),
     )
     if path and health and 200 <= health.expect < 300:
         yield location
         return
     alive = Syntax(f"error_page {health.expect if path and health else _ANY_ANSWER} = {PREFIX}yes")
-    intercept = Syntax("proxy_intercept_errors on")
+    intercept = Syntax(f"{way.words}_intercept_errors on")
     yield location._replace(errors=(alive, *location.errors), access=(*location.access, intercept))

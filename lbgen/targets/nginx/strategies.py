@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.targets.nginx import bodies
+from lbgen.targets.nginx.conditions import header_variable
+from lbgen.targets.nginx.quoting import escape_regex, regex_word
 from lbgen.targets.spec import Syntax
 from lbgen.vocabulary import Refused
 
@@ -11,8 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from lbgen.model import Pool, TargetSettings
+    from lbgen.targets.nginx.assembly import Assembly
 
     Judge = Callable[[Pool, TargetSettings], Refused | None]
+
+DEFAULT_SESSION_HEADER = "X-Session-Id"
 
 
 def _always(pool: Pool, settings: TargetSettings) -> None:  # noqa: ARG001 - one signature for all
@@ -24,13 +30,9 @@ def _no_backups(pool: Pool, settings: TargetSettings) -> Refused | None:  # noqa
     if any(server.backup for server in pool.servers):
         return Refused(
             f"cannot be '{pool.strategy.name}' in a pool with backup servers",
-            "strategy: least_conn, or a pool of their own for the backups",
+            "strategy: least_conn, or a pool of their own for the backups with when_down",
         )
     return None
-
-
-def _later(pool: Pool, settings: TargetSettings) -> Refused:  # noqa: ARG001
-    return Refused(f"cannot be '{pool.strategy.name}' yet", "strategy: least_conn, or the HAProxy target")
 
 
 def _no_metrics(pool: Pool, settings: TargetSettings) -> Refused:  # noqa: ARG001
@@ -51,16 +53,10 @@ STRATEGIES: Mapping[str, Judge] = {
     "round_robin": _always,
     "least_conn": _always,
     "random_two": _no_backups,
-    "session": _later,
-    "prefix": _later,
+    "session": _no_backups,
+    "prefix": _no_backups,
     "kv_cache": _no_metrics,
     "pack": _no_order,
-}
-
-_METHODS = {
-    "round_robin": Syntax(""),
-    "least_conn": Syntax("least_conn"),
-    "random_two": Syntax("random two least_conn"),
 }
 
 
@@ -69,11 +65,59 @@ def refusal(pool: Pool, settings: TargetSettings) -> Refused | None:
     return STRATEGIES[pool.strategy.name](pool, settings)
 
 
-def method(pool: Pool, settings: TargetSettings) -> Syntax:
+def method(made: Assembly, pool: Pool) -> Syntax:
     """Return the directive that chooses a server, without its semicolon; empty for round robin.
 
     A refused strategy whose loss was accepted (`without: [strategy]`) is least_conn.
     """
-    if refusal(pool, settings):
-        return _METHODS["least_conn"]
-    return _METHODS[pool.strategy.name]
+    if refusal(pool, made.settings):
+        return Syntax("least_conn")
+    return _METHODS[pool.strategy.name](made, pool)
+
+
+def _hash(key: str) -> Syntax:
+    # An empty key takes round robin (seen on 1.22.1, 1.26.3 and 1.30.6), so requests without one spread.
+    return Syntax(f"hash {key} consistent")
+
+
+def _session(made: Assembly, pool: Pool) -> Syntax:
+    by = pool.strategy.parameters
+    if by.get("ip"):
+        return _hash("$remote_addr")
+    if by.get("client"):
+        return _hash("$lb_client")
+    if by.get("cookie"):
+        name = escape_regex(str(by["cookie"]))
+        return _hash(_captured(made, "$http_cookie", rf"~(?:^|; *){name}=(?<KEY>[^;]+)"))
+    if by.get("query"):
+        name = escape_regex(str(by["query"]))
+        return _hash(_captured(made, "$args", rf"~(?:^|&){name}=(?<KEY>[^&]+)"))
+    return _hash(header_variable(str(by.get("header") or DEFAULT_SESSION_HEADER)))
+
+
+def _captured(made: Assembly, source: str, regex: str) -> Syntax:
+    """Return the variable with a regex's group KEY: by map, since `$cookie_a-b` would end at the hyphen."""
+    capture = f"lb_session_{made.number('session')}"
+    entries = [("default", '""'), (regex_word(regex.replace("KEY", capture)), f"${capture}")]
+    return made.map(source, f"${capture}_key", entries)
+
+
+def _prefix(made: Assembly, pool: Pool) -> Syntax:
+    by = pool.strategy.parameters
+    octets = by.get("bytes")
+    key = bodies.prompt_key(
+        made, str(by.get("key") or "system_prompt"), octets if isinstance(octets, int) else 2_048
+    )
+    if by.get("scope") == "client":
+        entries = [('""', '""'), ("default", f'"$lb_client:{key}"')]
+        key = made.map(key, f"{key}_by_client", entries)
+    return _hash(key)
+
+
+_METHODS: Mapping[str, Callable[[Assembly, Pool], Syntax]] = {
+    "round_robin": lambda _made, _pool: Syntax(""),
+    "least_conn": lambda _made, _pool: Syntax("least_conn"),
+    "random_two": lambda _made, _pool: Syntax("random two least_conn"),
+    "session": _session,
+    "prefix": _prefix,
+}

@@ -18,11 +18,34 @@ SUPPORT: tuple[Row, ...] = (
     Row(
         "pools.*.retry.on", _D, "connect, reset and timeout are not told apart; a sent POST is never replayed"
     ),
-    Row("pools.*.timeouts.first_byte", _D, "one timer serves first_byte and idle: the larger"),
-    Row("pools.*.timeouts.idle", _D, "one timer serves first_byte and idle: the larger"),
+    Row("pools.*.timeouts.first_byte", _D, "one timer serves both: the larger"),
+    Row("pools.*.timeouts.idle", _D, "one timer serves both: the larger"),
     Row("pools.*.dns.mode", _R, "runtime: names are followed while NGINX runs", FEATURES["resolve"].since),
-    Row("pools.*.strategy.session", _R, "not yet"),
-    Row("pools.*.strategy.prefix", _R, "not yet"),
+    Row(
+        "pools.*.dns.resolver",
+        _R,
+        "dns.mode runtime without it: NGINX does not read /etc/resolv.conf for that",
+    ),
+    Row("pools.*.discover.dns", _R, "with dns.mode runtime", FEATURES["resolve"].since),
     Row("pools.*.strategy.kv_cache", _R, "weights of a running NGINX cannot be changed"),
     Row("pools.*.strategy.pack", _R, "NGINX has no method that fills servers in order"),
+    Row("pools.*.strategy.random_two", _R, "in a pool with backup servers"),
+    Row("pools.*.strategy.session", _R, "in a pool with backup servers"),
+    Row("pools.*.strategy.prefix", _R, "in a pool with backup servers"),
+    Row("pools.*.strategy.load_factor", _D, "a prefix stays on its server until that is at max_in_flight"),
+    Row("pools.*.retry.replay_posts", _D, "also after a reset connection, whether retry.on has reset or not"),
+    Row("pools.*.host_header", _R, "backend: where the servers have several hosts"),
+    Row(
+        "pools.*.tls.server_name", _R, "missing, where the servers have several hosts, or addresses to verify"
+    ),
+    Row("pools.*.protocol", _R, "h2c", FEATURES["http2_upstream"].since),
+    Row("pools.*.protocol", _R, "grpc behind a listener without TLS", FEATURES["http2_directive"].since),
+    Row("listeners.*.http2", _D, "without TLS", FEATURES["http2_directive"].since),
+    Row("listeners.*.tls.directory", _R, "NGINX wants each certificate named"),
+    Row("listeners.*.status.ready", _D, "NGINX has no active checks: it asks a server when it is asked"),
+    Row("listeners.*.limits.*.rate", _D, "per hour: rounded down to whole requests per minute"),
+    Row("listeners.*.routes.*.priority", _R, "NGINX has no queue to order"),
+    Row("clients.*.priority", _R, "NGINX has no queue to order"),
+    Row("clients.*.rate", _D, "per hour: rounded down to whole requests per minute"),
+    Row("metrics", _D, "stub_status: connections alone, no figures for pools"),
 )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from lbgen.model import Fleet, Keepalive, Pool, Server, TargetSettings
+    from lbgen.targets.nginx.assembly import Assembly
 
 _ZONE_FLOOR = 65_536
 _ZONE_PER_SERVER = 2_048
@@ -58,10 +59,10 @@ def upstream_names(pools: Iterable[Pool]) -> Mapping[str, Syntax]:
     return slugs(pool.name for pool in pools)
 
 
-def upstreams(fleet: Fleet, settings: TargetSettings) -> tuple[Upstream, ...]:
+def upstreams(made: Assembly) -> tuple[Upstream, ...]:
     """Return a block for each pool that has servers; NGINX refuses an upstream without any."""
-    names = upstream_names(fleet.pools)
-    return tuple(_upstream(pool, names[pool.name], settings) for pool in fleet.pools if has_servers(pool))
+    pools = (pool for pool in made.fleet.pools if has_servers(pool))
+    return tuple(_upstream(made, pool, made.upstreams[pool.name]) for pool in pools)
 
 
 def probe_names(fleet: Fleet) -> Mapping[str, Syntax]:
@@ -79,10 +80,10 @@ def probe_names(fleet: Fleet) -> Mapping[str, Syntax]:
     }
 
 
-def probe_upstreams(fleet: Fleet, settings: TargetSettings) -> tuple[Upstream, ...]:
+def probe_upstreams(made: Assembly) -> tuple[Upstream, ...]:
     """Return the upstream blocks of `probe_names`."""
     return tuple(
-        _upstream(_uncapped(fleet.pool(pool)), name, settings) for pool, name in probe_names(fleet).items()
+        _upstream(made, _uncapped(made.fleet.pool(pool)), name) for pool, name in made.probe_upstreams.items()
     )
 
 
@@ -107,14 +108,15 @@ def follows_dns(pool: Pool, settings: TargetSettings) -> bool:
     return pool.dns.mode == "runtime" and has(settings.version, "resolve")
 
 
-def _upstream(pool: Pool, name: Syntax, settings: TargetSettings) -> Upstream:
+def _upstream(made: Assembly, pool: Pool, name: Syntax) -> Upstream:
+    settings = made.settings
     lines = _server_lines(pool, settings)
     entries = pool.discover.max if pool.discover and pool.discover.dns else len(lines)
     return Upstream(
         name=name,
         pool=pool.name,
         zone_kib=zone_kib(entries),
-        method=method(pool, settings),
+        method=method(made, pool),
         servers=lines,
         resolver=_resolver(pool) if follows_dns(pool, settings) else Syntax(""),
         keepalive=_keepalive(pool.keepalive),

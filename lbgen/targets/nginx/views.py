@@ -92,6 +92,8 @@ class Location(NamedTuple):
     answer: Answer | None = None
     dispatch: Syntax = NOTHING
     """The name of the location that takes the request, with variables."""
+    reads: bool = False
+    """True: the body is read before `dispatch` is asked."""
 
 
 class ServerTls(NamedTuple):

@@ -8,9 +8,9 @@ import pytest
 from lbgen.model import ListenerTls, Metrics, PassiveHealth, Retry, ServerTls, StrategyChoice
 from lbgen.problems import Severity
 from lbgen.targets.nginx import NGINX
-from lbgen.targets.nginx.strategies import method
 from lbgen.units import Rate
 from tests import factory
+from tests.targets.nginx.parsed import args, conf
 
 TLS = ListenerTls("c.pem", "k.pem", None, None, "intermediate", True, None)
 
@@ -114,4 +114,4 @@ def test_an_acceptance_that_accepts_nothing_is_a_warning() -> None:
 
 def test_a_refused_strategy_that_was_accepted_is_least_conn() -> None:
     accepted = factory.pool(strategy=StrategyChoice("kv_cache"))
-    assert method(accepted, factory.settings()) == "least_conn"
+    assert args(conf(factory.fleet(accepted)), "least_conn") == [[]]

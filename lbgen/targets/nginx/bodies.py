@@ -1,0 +1,98 @@
+"""What NGINX finds in a request's body, with maps alone.
+
+`$request_body` is empty until something reads the body, and a variable in `proxy_pass` is asked too early
+(seen on 1.22.1: the default is taken without a word). A `mirror` makes NGINX read it first; the request then
+falls through to "no such file", and that error's page is the location that the maps choose. `try_files` would
+come before the mirror (seen on 1.22.1, 1.26.3 and 1.30.6).
+A body longer than the buffer goes to a file, where no map sees it: `hidden` tells.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.nginx.quoting import escape_regex, regex_word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lbgen.targets.nginx.assembly import Assembly
+    from lbgen.targets.spec import Syntax
+
+# JSON in PCRE, possessive throughout, so that no body can make it search twice.
+_STRING = r'"(?:[^"\\]++|\\.)*+"'
+_NESTED = rf'(?(DEFINE)([\[{{](?:[^\[\]{{}}"]++|{_STRING}|(?1))*+[\]}}]))'
+"""Group 1: an object or a list with everything in it."""
+_VALUE = rf'(?:{_STRING}|(?1)|[^\s"\[\]{{}},]++)'
+_MEMBERS = rf"(?s){_NESTED}^\s*+\{{\s*+(?:{_STRING}\s*+:\s*+{_VALUE}\s*+,\s*+)*?"
+"""The beginning of a JSON object, up to some member of its own, not of an object inside it or of a text."""
+
+
+def _member(keys: str, value: str) -> str:
+    return rf'~{_MEMBERS}"(?:{keys})"\s*+:\s*+{value}'
+
+
+def model(made: Assembly) -> Syntax:
+    """Return the variable with the body's ``model``, its escapes left as they are; empty: none found."""
+    pattern = regex_word(_member("model", r'"(?<lb_model_raw>(?:[^"\\]++|\\.)*+)"'))
+    return made.map("$request_body", "$lb_model", [("default", '""'), (pattern, "$lb_model_raw")])
+
+
+def max_tokens(made: Assembly) -> Syntax:
+    """Return the variable with the most tokens that the request allows; empty: it does not say."""
+    pattern = regex_word(_member("max_tokens|max_completion_tokens", r"(?<lb_tokens_raw>\d+)"))
+    return made.map("$request_body", "$lb_max_tokens", [("default", '""'), (pattern, "$lb_tokens_raw")])
+
+
+def hidden(made: Assembly) -> Syntax:
+    """Return the variable that is 1 where the body cannot be looked at: too long, or compressed."""
+    entries = [("default", "1"), (regex_word("~^:(?:identity)?$"), "0")]
+    return made.map('"$request_body_file:$http_content_encoding"', "$lb_body_hidden", entries)
+
+
+def unknown_model(made: Assembly) -> Syntax:
+    """Return the variable that names the answer where no route fits: unknown model, or no route."""
+    entries = [('""', "lb-not-found"), ("default", "lb-model-not-found")]
+    return made.map(model(made), "$lb_unknown", entries)
+
+
+def model_regex(globs: Iterable[str]) -> str:
+    """Return a regular expression for models' names with `*` and `?`; a slash may be escaped, as PHP does."""
+    return "|".join("".join(map(_glob_regex, glob)) for glob in globs)
+
+
+def _glob_regex(character: str) -> str:
+    special = {"*": ".*", "?": ".", "/": r"\\?/"}
+    return special.get(character) or escape_regex(character)
+
+
+def over_regex(number: int) -> str:
+    """Return a regular expression for whole numbers above this one, written without leading zeros."""
+    digits = str(number)
+    ways = [rf"\d{{{len(digits) + 1},}}"]
+    for place, digit in enumerate(digits):
+        if digit != "9":
+            higher = chr(ord(digit) + 1)
+            rest = len(digits) - place - 1
+            ways.append(f"{digits[:place]}[{higher}-9]" + (rf"\d{{{rest}}}" if rest else ""))
+    return "|".join(ways)
+
+
+def prompt_key(made: Assembly, kind: str, octets: int) -> Syntax:
+    """Return the variable with the part of the body by which a prompt is told: empty where there is none.
+
+    ``system_prompt``: Anthropic's ``system``, else the first message; ``first_bytes``: the beginning of the
+    messages. For completions without messages, the beginning of the prompt in both cases.
+    """
+    name = f"$lb_prompt_{kind}_{octets}"
+    raw = f"lb_raw_{kind}_{octets}"
+    cut = min(octets, 60_000)
+    whole = [
+        _member("system", rf'(?<{raw}>"(?:[^"\\]++|\\.)*+"|(?1))'),
+        _member("messages", rf"\[\s*+(?<{raw}>(?1))"),
+    ]
+    begun = [_member("messages", rf"(?<{raw}>\[.{{1,{cut}}})")]
+    prompt = [_member("prompt|input", rf"(?<{raw}>.{{1,{cut}}})")]
+    patterns = (whole if kind == "system_prompt" else begun) + prompt
+    entries = [(regex_word(pattern), f"${raw}") for pattern in patterns]
+    return made.map("$request_body", name, [("default", '""'), *entries])
