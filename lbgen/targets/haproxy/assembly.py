@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lbgen.model import Secret
-from lbgen.targets.haproxy.quoting import format_word
+from lbgen.problems import LbgenError
+from lbgen.targets.haproxy.features import has
+from lbgen.targets.haproxy.quoting import format_word, quote
+from lbgen.targets.haproxy.views import Section, syntax
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lbgen.model import Fleet, HeaderValue, TargetSettings
     from lbgen.targets.spec import Secrets
 
@@ -25,6 +31,8 @@ class Assembly:
         # `default-path config` stands in `global`, which only a whole file has.
         self._folder = "" if whole else f"{self.settings.directory}/"
         self._values: dict[Secret, str] = {}
+        self._stored: dict[tuple[str, str], str] = {}
+        self._joined: dict[tuple[str, str], str] = {}
 
     def file(self, path: str) -> str:
         """Return a side file's name as the configuration has to call it."""
@@ -43,3 +51,47 @@ class Assembly:
     def values_text(self) -> str:
         """Return the map file of the secret values; empty when there are none."""
         return "".join(f"{key} {self.resolve(secret)}\n" for secret, key in self._values.items())
+
+    def pem(self, certificate: str, key: str | None) -> str:
+        """Return what `crt` names for a certificate and its key, which may be files of their own.
+
+        From 3.0 on a `crt-store` tells which key belongs to a certificate; before, both have to
+        be one file, or the key's has to be named like the certificate's with `.key` behind.
+        """
+        if key is None or key in {certificate, f"{certificate}.key"}:
+            return quote(certificate)
+        if has(self.settings.version, "crt_store"):
+            name = self._stored.setdefault((certificate, key), f"certificate-{len(self._stored) + 1}")
+            return f"@lbgen/{name}"
+        return self.joined_pem(certificate, key)
+
+    def joined_pem(self, certificate: str, key: str) -> str:
+        """Return the side file that holds both."""
+        pair = (certificate, key)
+        path = self._joined.setdefault(pair, f"secrets/certificate-{len(self._joined) + 1}.pem")
+        return self.file(path)
+
+    def stores(self) -> Iterator[Section]:
+        """Yield the `crt-store`, if there is one."""
+        lines = (
+            f"load crt {quote(crt)} key {quote(key)} alias {name}"
+            for (crt, key), name in self._stored.items()
+        )
+        if self._stored:
+            yield Section(Syntax("crt-store lbgen"), syntax(*lines))
+
+    def joined_files(self) -> Iterator[tuple[str, str]]:
+        """Yield path and text of each file that holds a certificate and its key; raises `LbgenError`."""
+        for (certificate, key), path in self._joined.items():
+            yield path, f"{_pem_text(certificate)}\n{_pem_text(key)}\n"
+
+
+def _pem_text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not PEM text"
+        raise LbgenError(
+            f"{path} cannot be read: {reason}; HAProxy before 3.0 wants certificate and key in one file, made"
+            " from both: render where they are, or write 'bundle'"
+        ) from None

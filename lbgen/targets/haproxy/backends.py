@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.model import State
+from lbgen.targets.haproxy.auth import barred_rule
 from lbgen.targets.haproxy.checks import check_lines
 from lbgen.targets.haproxy.names import resolvers_name
 from lbgen.targets.haproxy.quoting import quote
@@ -57,6 +58,7 @@ def _backend(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]
 
 
 def _settings(made: Assembly, pool: Pool) -> Iterator[str]:
+    yield "log global"
     yield from balance(pool, made.settings)
     yield f"timeout connect {duration(pool.timeouts.connect or 3_000)}"
     yield f"timeout server {duration(server_timeout(pool.timeouts))}"
@@ -99,6 +101,7 @@ def _names_hosts(pool: Pool) -> bool:
 
 def _rules(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]) -> Iterator[str]:
     yield f"http-request set-var(txn.lb_pool) str({pool.name})"
+    yield from barred_rule(made, pool)
     yield from _queue_rules(pool)
     yield from retry_rules(pool)
     if pool.host_header == "backend":
@@ -153,7 +156,7 @@ def _server_words(made: Assembly, pool: Pool) -> Iterator[str]:
             yield f"observe layer4 error-limit {pool.passive_health.failures} on-error mark-down"
     if pool.warmup:
         yield f"slowstart {duration(pool.warmup)}"
-    yield from tls_words(pool)
+    yield from tls_words(made, pool)
     if pool.protocol != "http" and not pool.tls:
         yield "proto h2"
 

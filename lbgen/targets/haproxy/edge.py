@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.haproxy.frame import binds, client_timeout, frame_rules, late_rules
+from lbgen.targets.haproxy.admission import limit_rules
+from lbgen.targets.haproxy.auth import auth_rules, preflight_rule, upstream_rules
+from lbgen.targets.haproxy.binds import binds
+from lbgen.targets.haproxy.cors import cors_rules
+from lbgen.targets.haproxy.frame import address_rules, client_timeout, frame_rules, late_rules, upgrade_rules
 from lbgen.targets.haproxy.logs import access_log, log_target
-from lbgen.targets.haproxy.routing import choices, route_rules
+from lbgen.targets.haproxy.redirects import ACME, acme_choices
+from lbgen.targets.haproxy.routing import choices, route_rules, split_rules
 from lbgen.targets.haproxy.rules import Rules
 from lbgen.targets.haproxy.status import status_rules
 from lbgen.targets.haproxy.views import Frontend, syntax
@@ -45,6 +50,7 @@ def groups(listeners: tuple[Listener, ...]) -> Iterator[Group]:
 
 def _frontend(made: Assembly, listeners: tuple[Listener, ...], addresses: tuple[Address, ...]) -> Frontend:
     rules = Rules(made, listeners)
+    _proxy_protocol(rules, listeners)
     frame_rules(rules)
     for listener in listeners:
         rules.of(listener)
@@ -52,6 +58,8 @@ def _frontend(made: Assembly, listeners: tuple[Listener, ...], addresses: tuple[
     rules.of(None)
     if all(listener.hosts for listener in listeners):
         rules.add(refuse("not_found"), "!{ var(txn.lb_listener) -m found }")
+    if any(listener.auth.clients or listener.cors_origins for listener in listeners):
+        preflight_rule(rules)
     for listener in listeners:
         rules.of(listener)
         _listener_rules(rules, listener)
@@ -64,14 +72,32 @@ def _frontend(made: Assembly, listeners: tuple[Listener, ...], addresses: tuple[
             f"timeout client {duration(client_timeout(made, listeners))}",
         ),
         syntax(*rules.lines),
-        syntax(*choices(made, listeners)),
+        syntax(*acme_choices(listeners), *choices(made, listeners)),
         raw=syntax(*made.settings.raw.get("frontend", ())),
     )
 
 
+def _proxy_protocol(rules: Rules, listeners: tuple[Listener, ...]) -> None:
+    for listener in listeners:
+        if listener.accept_proxy and listener.trusted_proxies:
+            trusted = rules.acl(("src", listener.trusted_proxies))
+            rules.add("tcp-request connection expect-proxy layer4", trusted)
+            return
+
+
 def _listener_rules(rules: Rules, listener: Listener) -> None:
+    address_rules(rules, listener)
+    late_rules(rules, listener)
+    if listener.acme and listener.acme.pool:
+        # Open to everybody: no rule below is asked.
+        rules.add("http-request allow", f"{{ var(txn.lb_path) -m beg {ACME} }}")
+    cors_rules(rules, listener)
+    auth_rules(rules, listener)
+    limit_rules(rules, listener)
     # Only requests that tell their length can be refused before they have come.
     too_large = f"{{ req.hdr_val(content-length) gt {listener.max_body} }}"
     rules.add(refuse("too_large"), too_large)
+    split_rules(rules, listener)
     route_rules(rules, listener)
-    late_rules(rules, listener)
+    upgrade_rules(rules, listener)
+    upstream_rules(rules, listener)

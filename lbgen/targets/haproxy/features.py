@@ -20,6 +20,10 @@ FEATURES: Mapping[str, Feature] = {
     "retry_on_429": Feature(
         Version(3, 0), instead="retry.on without 429: the client gets it, with its Retry-After"
     ),
+    # Seen: unknown section on 2.6.12, fine on 3.0.11.
+    "crt_store": Feature(Version(3, 0), instead="certificate and key in one file"),
+    # Documented (2.8); seen: unknown on 2.6.12.
+    "stick_counters": Feature(Version(2, 8), instead="at most three limits for a request"),
     # Seen: "status code 431 not handled" in http-error on 2.6.12 and 3.0.11, fine on 3.2.26.
     "status_431": Feature(Version(3, 2), instead="400, which HAProxy answers to headers that are too large"),
 }

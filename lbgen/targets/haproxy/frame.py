@@ -8,24 +8,12 @@ from lbgen.targets.haproxy.logs import measuring_rules
 from lbgen.targets.haproxy.words import server_timeout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lbgen.model import Listener
     from lbgen.targets.haproxy.assembly import Assembly
     from lbgen.targets.haproxy.rules import Rules
-    from lbgen.units import Address
 
-
-def binds(made: Assembly, listeners: tuple[Listener, ...], address: Address) -> Iterator[str]:
-    """Yield the arguments of `bind` for one address."""
-    del made
-    words = "" if listeners[0].http2 else " proto h1"
-    if address.host == "*":
-        # Two sockets: on one for both, IPv4 addresses would show as ::ffff:10.0.0.1.
-        yield f"0.0.0.0:{address.port}{words}"
-        yield f"[::]:{address.port} v6only{words}"
-    else:
-        yield f"{address}{words}"
+_HOPS = 3
+"""So many trusted proxies one behind the other are looked through."""
 
 
 def client_timeout(made: Assembly, listeners: tuple[Listener, ...]) -> int:
@@ -40,43 +28,74 @@ def client_timeout(made: Assembly, listeners: tuple[Listener, ...]) -> int:
 
 
 def frame_rules(rules: Rules) -> None:
-    """Add what is the same for all: variables for the log, headers that tell of the client."""
+    """Add what is the same for all: variables for the log, and whose request it is."""
     rules.add("http-request set-var(txn.lb_path) path")
     rules.add("http-request set-var(txn.lb_method) method")
     # A client's own id is kept when it cannot spoil a log.
     rules.add("http-request set-var(txn.lb_request_id) uuid()")
     rules.add(
-        "http-request set-var(txn.lb_request_id) req.hdr(X-Request-Id)",
-        "{ req.hdr(X-Request-Id) -m reg '^[A-Za-z0-9._:/+=-]{1,128}$' }",
+        "http-request set-var(txn.lb_request_id) req.fhdr(X-Request-Id)",
+        "{ req.fhdr(X-Request-Id) -m reg '^[A-Za-z0-9._:/+=-]{1,128}$' }",
     )
     measuring_rules(rules)
-    _listener_of(rules)
+    listener_rules(rules)
     rules.add("http-request set-header X-Request-Id %[var(txn.lb_request_id)]")
-    rules.add("http-after-response set-header X-Request-Id %[var(txn.lb_request_id)]")
-    # Overwritten, not appended to: what a client claims about itself is worth nothing.
-    rules.add("http-request set-header X-Forwarded-For %[src]")
-    rules.add("http-request set-header X-Real-IP %[src]")
-    rules.add("http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]")
-    rules.add("http-request set-header X-Forwarded-Host %[req.hdr(host)]")
+    rules.add(
+        "http-after-response set-header X-Request-Id %[var(txn.lb_request_id)]",
+        "{ var(txn.lb_request_id) -m found }",
+    )
 
 
-def _listener_of(rules: Rules) -> None:
+def listener_rules(rules: Rules) -> None:
     """Add the rules that say whose request it is: exact names, then wildcards, then any host."""
     if len(rules.listeners) == 1 and not rules.listeners[0].hosts:
         rules.add(f"http-request set-var(txn.lb_listener) str({rules.listeners[0].name})")
         return
     rules.add("http-request set-var(txn.lb_host) req.hdr(host),host_only,lower")
     unknown = "!{ var(txn.lb_listener) -m found }"
-    for matching in ("var(txn.lb_host) -m str", "var(txn.lb_host) -m end"):
-        wild = matching.endswith("end")
+    for matching in ("str", "end"):
         for listener in rules.listeners:
-            hosts = [host.lower() for host in listener.hosts if host.startswith("*.") == wild]
+            hosts = [host.lower() for host in listener.hosts if host.startswith("*.") == (matching == "end")]
             if hosts:
-                name = rules.acl((matching, (host.removeprefix("*") for host in hosts)))
+                patterns = tuple(host.removeprefix("*") for host in hosts)
+                name = rules.acl((f"var(txn.lb_host) -m {matching}", patterns))
                 rules.add(f"http-request set-var(txn.lb_listener) str({listener.name})", unknown, name)
     for listener in rules.listeners:
         if not listener.hosts:
             rules.add(f"http-request set-var(txn.lb_listener) str({listener.name})", unknown)
+
+
+def address_rules(rules: Rules, listener: Listener) -> None:
+    """Add the headers that tell a server of the client; a trusted proxy in front is looked through."""
+    if listener.trusted_proxies:
+        trusted = rules.acl(("src", listener.trusted_proxies))
+        rules.add("http-request set-var(txn.lb_trusted) bool(true)", trusted)
+        if not listener.accept_proxy:
+            for hop in range(1, _HOPS + 1):
+                # Each step asks anew: `src` is what the last one set.
+                rules.add(f"http-request set-src req.hdr_ip(X-Forwarded-For,-{hop})", trusted)
+    # Overwritten, not appended to: what a client claims about itself is worth nothing.
+    rules.add("http-request set-header X-Forwarded-For %[src]")
+    rules.add("http-request set-header X-Real-IP %[src]")
+    believed = ["!{ var(txn.lb_trusted) -m found }"] if listener.trusted_proxies else []
+    rules.add("http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]", *believed)
+    if believed:
+        odd = "!{ req.fhdr(X-Forwarded-Proto) -m str -- http https }"
+        rules.add("http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]", odd)
+    rules.add("http-request set-header X-Forwarded-Host %[req.hdr(host)]")
+
+
+def upgrade_rules(rules: Rules, listener: Listener) -> None:
+    """Add what keeps all upgrades but WebSocket's away from servers: `h2c` is a plain request to them."""
+    tunnels = listener.websocket or any(route.match.websocket for route in listener.routes)
+    conditions = [f"!{websocket(rules)}"] if tunnels else []
+    rules.add("http-request del-header Upgrade", *conditions)
+    rules.add("http-request del-header HTTP2-Settings", *conditions)
+
+
+def websocket(rules: Rules) -> str:
+    """Return the name of the ACL that knows a WebSocket handshake: just that token, in any case."""
+    return rules.acl(("req.fhdr(Upgrade) -m str -i", ("websocket",)))
 
 
 def late_rules(rules: Rules, listener: Listener) -> None:
@@ -84,3 +103,5 @@ def late_rules(rules: Rules, listener: Listener) -> None:
     if listener.behind_proxy:
         # A proxy in front that buffers, such as NGINX, is told not to.
         rules.add("http-after-response set-header X-Accel-Buffering no")
+    if listener.tls and listener.tls.hsts:
+        rules.add("http-after-response set-header Strict-Transport-Security max-age=63072000")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, bounds
 from lbgen.targets.haproxy.features import FEATURES, has
 from lbgen.targets.haproxy.strategies import refusal
 from lbgen.targets.verdicts import Verdicts
@@ -24,6 +25,7 @@ def limits(fleet: Fleet) -> Iterator[Problem]:
         _pool(said, fleet, pool)
     for listener in fleet.listeners:
         _listener(said, fleet, listener)
+    _counters(said, fleet)
     _process(said, fleet)
     yield from said.problems()
 
@@ -87,37 +89,44 @@ def _listener(said: Verdicts, fleet: Fleet, listener: Listener) -> None:
             (*listener.path, "max_body"),
             "holds for requests that tell their length; a chunked body of any size passes",
         )
-    for key, used in _not_yet(listener):
-        if used:
-            said.refused(key, (*listener.path, key), "is not rendered yet", "the NGINX target")
+    if listener.auth.external is not None:
+        said.refused(
+            "external",
+            (*listener.path, "auth", "external"),
+            "cannot be had: HAProxy asks no other service without Lua",
+            "auth: {clients: all}, or the NGINX target",
+        )
+    if listener.acme is not None and listener.acme.webroot:
+        path = (*listener.path, "acme", "webroot")
+        said.refused("webroot", path, "cannot be had: HAProxy serves no files", "acme: {pool: NAME}")
     for route in listener.routes:
-        _route(said, route)
+        _route(said, fleet, route)
 
 
-def _not_yet(listener: Listener) -> Iterator[tuple[str, bool]]:
-    yield "tls", listener.tls is not None
-    yield "redirect_from", bool(listener.redirect_from)
-    yield "acme", listener.acme is not None
-    yield "trusted_proxies", bool(listener.trusted_proxies)
-    yield "accept_proxy", listener.accept_proxy
-    yield "auth", listener.auth.required
-    yield "limits", bool(listener.limits)
-    yield "cors", bool(listener.cors_origins)
-    yield "websocket", listener.websocket
-
-
-def _route(said: Verdicts, route: Route) -> None:
-    for key, used in (
-        ("routes", any(route.match)),
-        ("split", bool(route.split)),
-        ("respond", route.respond is not None),
-        ("strip_prefix", route.strip_prefix),
-        ("add_prefix", bool(route.add_prefix)),
-        ("when_down", route.when_down is not None),
-        ("priority", route.priority is not None),
-    ):
+def _route(said: Verdicts, fleet: Fleet, route: Route) -> None:
+    match = route.match
+    read = match.models or match.prompt_over or match.prompt_under or match.max_tokens_over
+    for key, used in (("model", read), ("priority", route.priority is not None)):
         if used:
-            said.refused(key, route.path, "is not rendered yet", "the NGINX target")
+            said.refused(key, route.path, "is not rendered yet", "routes by path, host or header")
+    connect = (*route.path, "timeouts", "connect")
+    if route.timeouts.connect and fleet.origins.written(connect):
+        said.degraded("connect", connect, "holds for the pool, not for a route", "timeouts of the pool")
+
+
+def _counters(said: Verdicts, fleet: Fleet) -> None:
+    settings = fleet.target("haproxy")
+    if has(settings.version, "stick_counters"):
+        return
+    for listener in fleet.listeners:
+        needed = max((bound.counter + 1 for bound in bounds(fleet, listener)), default=0)
+        if needed > BUILT_IN_COUNTERS:
+            said.refused(
+                "limits",
+                (*listener.path, "limits"),
+                f"needs {needed} counters for a request, and HAProxy before 2.8 has {BUILT_IN_COUNTERS}",
+                FEATURES["stick_counters"].instead,
+            )
 
 
 def _process(said: Verdicts, fleet: Fleet) -> None:
@@ -128,5 +137,3 @@ def _process(said: Verdicts, fleet: Fleet) -> None:
             "cannot be a file: HAProxy logs to standard output",
             "logs: {to: syslog:ADDRESS}",
         )
-    if fleet.metrics is not None:
-        said.refused("metrics", fleet.metrics.path, "is not rendered yet", "the NGINX target")

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
+from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, counters, tables
 from lbgen.targets.haproxy.assembly import VALUES_FILE, Assembly
+from lbgen.targets.haproxy.auth import CLIENTS_FILE, clients_text
 from lbgen.targets.haproxy.backends import backends
 from lbgen.targets.haproxy.edge import frontends
 from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.logs import log_target
+from lbgen.targets.haproxy.metrics import METRICS_FILE, metrics_frontend, metrics_text
 from lbgen.targets.haproxy.names import resolvers
 from lbgen.targets.haproxy.quoting import quote
+from lbgen.targets.haproxy.redirects import redirects
 from lbgen.targets.haproxy.views import Defaults, Process, syntax
 from lbgen.targets.haproxy.words import COMMON_ERRORS, duration, error_reply
 from lbgen.targets.spec import Output
@@ -30,23 +34,27 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     """Return the files to render, the main file first."""
     made = Assembly(fleet, secrets, whole=part.whole)
     pools = backends(made)
-    edge = () if part.name == "upstreams" else frontends(made)
+    alone = part.name == "upstreams"
+    edge = () if alone else (*frontends(made), *redirects(made), *metrics_frontend(made))
     context = {
         "part": part.name,
         "process": _process(fleet, made.settings),
         "defaults": _defaults(fleet, made.settings),
-        "sections": resolvers(fleet),
+        "sections": (*made.stores(), *resolvers(fleet), *(() if alone else tables(fleet))),
         "frontends": edge,
         "backends": pools,
     }
     name = "haproxy.cfg" if part.whole else f"{part.name}.cfg"
-    return (Output(name, "haproxy/haproxy.cfg.j2", context), *_side_files(made))
+    return (Output(name, "haproxy/haproxy.cfg.j2", context), *_side_files(made, alone=alone))
 
 
-def _side_files(made: Assembly) -> Iterator[Output]:
-    values = made.values_text()
-    if values:
-        yield Output(VALUES_FILE, text=values, secret=True)
+def _side_files(made: Assembly, *, alone: bool) -> Iterator[Output]:
+    texts = [(VALUES_FILE, made.values_text()), *made.joined_files()]
+    if not alone:
+        texts += [(CLIENTS_FILE, clients_text(made)), (METRICS_FILE, metrics_text(made))]
+    for path, text in texts:
+        if text:
+            yield Output(path, text=text, secret=True)
 
 
 def _process(fleet: Fleet, settings: TargetSettings) -> Process:
@@ -54,7 +62,7 @@ def _process(fleet: Fleet, settings: TargetSettings) -> Process:
         # Names of side files are relative to this file.
         "default-path config",
         log_target(fleet.logs, fleet.logs.level),
-        f"maxconn {settings.max_connections}",
+        _connections(fleet, settings),
         # Streams that are still running after a reload are cut after this time.
         f"hard-stop-after {duration(settings.drain_timeout)}",
     ]
@@ -67,9 +75,24 @@ def _process(fleet: Fleet, settings: TargetSettings) -> Process:
             f"stats socket {quote(settings.runtime_socket)} mode 660 level admin expose-fd listeners"
         )
         lines.append("stats timeout 60s")
+    needed = counters(fleet)
+    if needed > BUILT_IN_COUNTERS:
+        lines.append(f"tune.stick-counters {needed}")
     lines += settings.raw.get("global", ())
-    servers = sum(len(pool.servers) for pool in fleet.pools)
-    return Process(syntax(*lines), 2 * settings.max_connections + servers + 100)
+    return Process(syntax(*lines), _descriptors(fleet, settings))
+
+
+def _descriptors(fleet: Fleet, settings: TargetSettings) -> int:
+    """Return how many files and connections are open at once: two a request, and some for checks and logs."""
+    return 2 * settings.max_connections + sum(len(pool.servers) for pool in fleet.pools) + 100
+
+
+def _connections(fleet: Fleet, settings: TargetSettings) -> str:
+    if fleet.origins.written((*settings.path, "max_connections")):
+        return f"maxconn {settings.max_connections}"
+    # With a `maxconn` for which the process may not open enough files HAProxy does not start (seen on
+    # 2.6: "Cannot raise FD limit"). A default must not do that: this takes what there is, up to the bound.
+    return f"fd-hard-limit {_descriptors(fleet, settings)}"
 
 
 def _defaults(fleet: Fleet, settings: TargetSettings) -> Defaults:
@@ -85,7 +108,6 @@ def _defaults(fleet: Fleet, settings: TargetSettings) -> Defaults:
 
 def _default_lines(fleet: Fleet, settings: TargetSettings) -> Iterator[Syntax | str]:
     yield "mode http"
-    yield "log global"
     yield "option dontlognull"
     # Tokens go out as they come: without it chunked streams are held back by 200 ms (seen on 2.6 to 3.4).
     yield "option http-no-delay"

@@ -28,7 +28,7 @@ def quote(text: str) -> Syntax:
         raise ValueError(f"{text!r} has characters that cannot be printed")
     if len(text.encode("utf-8", "surrogatepass")) > MAX_WORD:
         raise ValueError(f"{text[:40]!r}… is longer than {MAX_WORD} bytes")
-    if _bare().fullmatch(text):
+    if text and _bare().fullmatch(text):
         return Syntax(text)
     inside = text.replace("'", "'\\''")
     return Syntax(f"'{inside}'")
@@ -37,3 +37,23 @@ def quote(text: str) -> Syntax:
 def format_word(text: str) -> Syntax:
     """Return one literal word for a place where HAProxy expects a log format; raises `ValueError`."""
     return quote(text.replace("%", "%%"))
+
+
+def text_word(text: str) -> Syntax:
+    """Return any text as one literal word: what cannot be printed is written by its bytes.
+
+    Raises `ValueError` for NUL, which ends a word, and for text that does not fit a line.
+    """
+    if "\0" in text:
+        raise ValueError(f"{text!r} has a NUL character")
+    pieces = []
+    run = ""
+    for character in text:
+        if character.isprintable():
+            run += character
+            continue
+        pieces.append(quote(run) if run else "")
+        pieces.append("".join(f"\\x{octet:02x}" for octet in character.encode("utf-8", "surrogatepass")))
+        run = ""
+    pieces.append(quote(run) if run or not text else "")
+    return Syntax("".join(pieces))

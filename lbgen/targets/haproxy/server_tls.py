@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lbgen.model import Pool
+    from lbgen.targets.haproxy.assembly import Assembly
 
 SYSTEM_CA = "@system-ca"
 """HAProxy's word for the system's store of public authorities (2.6 and later)."""
 
 
-def tls_words(pool: Pool) -> Iterator[str]:
+def tls_words(made: Assembly, pool: Pool) -> Iterator[str]:
     """Yield the words of a server line; nothing without TLS."""
     tls = pool.tls
     if tls is None:
@@ -32,7 +33,8 @@ def tls_words(pool: Pool) -> Iterator[str]:
         if tls.verify:
             yield f"verifyhost {name}"
     if tls.certificate:
-        yield f"crt {quote(tls.certificate)}"
+        joined = tls.key not in {None, tls.certificate, f"{tls.certificate}.key"}
+        yield f"crt {made.joined_pem(tls.certificate, tls.key or '') if joined else quote(tls.certificate)}"
     yield f"alpn {'h2' if pool.protocol != 'http' else 'http/1.1'}"
     yield f"check-alpn {'h2' if pool.protocol != 'http' else 'http/1.1'}"
 

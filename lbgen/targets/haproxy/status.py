@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import OK_BODY, live_body
 from lbgen.targets.haproxy.backends import has_servers
+from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.words import refuse
 
 if TYPE_CHECKING:
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
     from lbgen.targets.haproxy.rules import Rules
 
 
-def _ok(body: str) -> str:
-    return f"http-request return status 200 content-type application/json string '{body}'"
+def ok_rule(body: str) -> str:
+    """Return the rule that answers 200."""
+    return f"http-request return status 200 content-type application/json string {quote(body)}"
 
 
 def status_rules(rules: Rules, listener: Listener) -> None:
@@ -24,7 +26,7 @@ def status_rules(rules: Rules, listener: Listener) -> None:
     if status.live:
         live = rules.acl(("var(txn.lb_path) -m str", (status.live,)))
         rules.add("http-request set-log-level silent", live)
-        rules.add(_ok(live_body(rules.made.fleet.digest)), live)
+        rules.add(ok_rule(live_body(rules.made.fleet.digest)), live)
     if status.ready:
         ready = rules.acl(("var(txn.lb_path) -m str", (status.ready,)))
         rules.add("http-request set-log-level silent", ready)
@@ -37,5 +39,5 @@ def ready_rules(rules: Rules, asked: str, pools: tuple[str, ...], when: str) -> 
     if usable and (when == "any_pool" or len(usable) == len(pools)):
         living = [f"{{ nbsrv({name}) gt 0 }}" for name in usable]
         for conditions in [living] if when == "all_pools" else [[one] for one in living]:
-            rules.add(_ok(OK_BODY), asked, *conditions)
+            rules.add(ok_rule(OK_BODY), asked, *conditions)
     rules.add(refuse("unavailable"), asked)

@@ -1,0 +1,89 @@
+"""Who may call: clients by the sha256 of their keys, in a map file; networks that are let through."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from lbgen.model import Secret
+from lbgen.targets.haproxy.quoting import quote
+from lbgen.targets.haproxy.words import refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Listener, Pool
+    from lbgen.targets.haproxy.assembly import Assembly
+    from lbgen.targets.haproxy.rules import Rules
+
+CLIENTS_FILE = "secrets/clients.map"
+PREFLIGHT = "{ var(txn.lb_preflight) -m found }"
+"""A browser's CORS preflight, which never carries a key."""
+
+
+def preflight_rule(rules: Rules) -> None:
+    """Add the rule that knows a preflight."""
+    asks = ("{ method OPTIONS }", "{ req.hdr(Origin) -m found }")
+    method = "{ req.hdr(Access-Control-Request-Method) -m found }"
+    rules.add("http-request set-var(txn.lb_preflight) bool(true)", *asks, method)
+
+
+def auth_rules(rules: Rules, listener: Listener) -> None:
+    """Add the rules that name the client and refuse a request without a known key."""
+    auth = listener.auth
+    if not auth.clients:
+        return
+    bearer = auth.header.lower() == "authorization"
+    rules.add(
+        f"http-request set-var(txn.lb_key) {'http_auth_bearer' if bearer else f'req.fhdr({auth.header})'}"
+    )
+    rules.add("http-request set-var(txn.lb_key) req.fhdr(X-Api-Key)", "!{ var(txn.lb_key) -m len gt 0 }")
+    # The map holds digests, and compares them exactly.
+    file = rules.made.file(CLIENTS_FILE)
+    rules.add(f"http-request set-var(txn.lb_client) var(txn.lb_key),sha2(256),hex,map_str({file})")
+    rules.add("http-request unset-var(txn.lb_key)")
+    if not auth.required:
+        return
+    known = "{ var(txn.lb_client) -m found }"
+    if {client.name for client in rules.made.fleet.clients} - set(auth.clients):
+        known = rules.acl(("var(txn.lb_client) -m str", auth.clients))
+    passes = [known, PREFLIGHT]
+    if auth.except_from:
+        passes.append(rules.acl(("src", auth.except_from)))
+    rules.add(refuse("unauthorized"), *(f"!{condition}" for condition in passes))
+
+
+def upstream_rules(rules: Rules, listener: Listener) -> None:
+    """Add what the server sees in place of the client's key."""
+    auth = listener.auth
+    if not auth.required or auth.upstream == "pass":
+        return
+    for name in {
+        "authorization": "Authorization",
+        "x-api-key": "X-Api-Key",
+        auth.header.lower(): auth.header,
+    }.values():
+        rules.add(f"http-request del-header {quote(name)}")
+    if isinstance(auth.upstream, Secret):
+        rules.add(f"http-request set-header Authorization Bearer\\ {rules.made.word(auth.upstream)}")
+
+
+def barred_rule(made: Assembly, pool: Pool) -> Iterator[str]:
+    """Yield the backend's rule against clients that may not use it."""
+    barred = [client.name for client in made.fleet.clients if client.pools and pool.name not in client.pools]
+    for start in range(0, len(barred), 40):
+        names = " ".join(map(quote, barred[start : start + 40]))
+        yield f"{refuse('forbidden')} if {{ var(txn.lb_client) -m str -- {names} }}"
+
+
+def clients_text(made: Assembly) -> str:
+    """Return the map of digests to names; empty when no listener asks for keys."""
+    if not any(listener.auth.clients for listener in made.fleet.listeners):
+        return ""
+    lines = []
+    for client in made.fleet.clients:
+        for key in client.keys:
+            # Upper case, as the converter `hex` writes it.
+            digest = hashlib.sha256(made.resolve(key).encode()).hexdigest().upper()
+            lines.append(f"{digest} {client.name}\n")
+    return "".join(lines)

@@ -1,0 +1,33 @@
+"""The path that the server sees, where a route takes a prefix off or puts one on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.haproxy.quoting import format_word, quote
+
+if TYPE_CHECKING:
+    from lbgen.model import Route
+
+
+def rewrite_rule(route: Route) -> str:
+    """Return the rule that changes the path; the rest of it stays as the client sent it, like the query."""
+    add = route.add_prefix.rstrip("/") + "/"
+    replacement = format_word(add.replace("\\", "\\\\") + "\\1")
+    return f"http-request replace-path {quote(_regex(route))} {replacement}"
+
+
+def _regex(route: Route) -> str:
+    if not route.strip_prefix or not (route.match.paths or route.match.paths_exact):
+        return "^/(.*)$"
+    prefixes = sorted((path.rstrip("/") for path in route.match.paths), key=len, reverse=True)
+    exact = sorted(route.match.paths_exact, key=len, reverse=True)
+    ways = [f"(?:{'|'.join(map(escape_regex, prefixes))})(?:/(.*))?"] if prefixes else []
+    ways += [f"(?:{'|'.join(map(escape_regex, exact))})"] if exact else []
+    # Without prefixes there would be no first group for the replacement.
+    return f"^(?:{'|'.join(ways)}){'' if prefixes else '()'}$"
+
+
+def escape_regex(text: str) -> str:
+    """Return a regular expression that matches just this text."""
+    return "".join(c if c.isalnum() or c in "_-/" or ord(c) > 127 else f"\\x{ord(c):02x}" for c in text)
