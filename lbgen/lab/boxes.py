@@ -35,6 +35,9 @@ RELOAD_SIGNALS = {"nginx": "HUP", "haproxy": "USR2"}
 """What makes each balancer read its files again: HAProxy's master process takes SIGUSR2."""
 
 
+DIGEST_LENGTH = 12
+
+
 class Answer(NamedTuple):
     """An HTTP answer."""
 
@@ -188,10 +191,31 @@ class Balancer(Box):
         self.container.put_archive(f"/etc/{self.target}", archive)
 
     def reload(self, files: Iterable[RenderedFile] | None = None) -> None:
-        """Make the program read its files again, new ones when given; return when the signal is sent."""
+        """Make the program read its files again; with new ones, return when it serves by them.
+
+        HAProxy's master (seen on 2.6 and 3.0) loses a signal that comes while it handles the one before, so
+        that reloads have to be waited for. Raises `RigError`.
+        """
+        digest = None
         if files is not None:
+            files = tuple(files)
             self.put(files)
+            digest = files[0].text.partition("digest ")[2][:DIGEST_LENGTH]
         self.container.kill(RELOAD_SIGNALS[self.target])
+        if digest is not None:
+            self._wait_for(digest)
+
+    def _wait_for(self, digest: str) -> None:
+        """Return once the live probe names this configuration several times: workers change one by one."""
+        end = time.monotonic() + START_PATIENCE_S
+        seen = 0
+        while seen < 5:
+            if time.monotonic() > end:
+                raise RigError(
+                    f"{self.target} does not take the configuration {digest}:\n{self.logs()[-3000:]}"
+                )
+            seen = seen + 1 if digest.encode() in fetch(f"{self.url}/lb/live").body else 0
+            time.sleep(0.02)
 
     def processes(self) -> list[int]:
         """Return the process ids (as the host counts) of the balancer's processes."""
