@@ -33,10 +33,12 @@ def auth_rules(rules: Rules, listener: Listener) -> None:
     auth = listener.auth
     if not auth.clients:
         return
-    bearer = auth.header.lower() == "authorization"
-    rules.add(
-        f"http-request set-var(txn.lb_key) {'http_auth_bearer' if bearer else f'req.fhdr({auth.header})'}"
-    )
+    if auth.header.lower() == "authorization":
+        # Not http_auth_bearer, which found no key here on 2.6.12.
+        bearer = "{ req.fhdr(Authorization) -m beg -i 'bearer ' }"
+        rules.add("http-request set-var(txn.lb_key) req.fhdr(Authorization),bytes(7)", bearer)
+    else:
+        rules.add(f"http-request set-var(txn.lb_key) req.fhdr({auth.header})")
     rules.add("http-request set-var(txn.lb_key) req.fhdr(X-Api-Key)", "!{ var(txn.lb_key) -m len gt 0 }")
     # The map holds digests, and compares them exactly.
     file = rules.made.file(CLIENTS_FILE)

@@ -9,7 +9,7 @@ from lbgen.targets.haproxy.auth import auth_rules, preflight_rule, upstream_rule
 from lbgen.targets.haproxy.binds import binds
 from lbgen.targets.haproxy.cors import cors_rules
 from lbgen.targets.haproxy.frame import address_rules, client_timeout, frame_rules, late_rules, upgrade_rules
-from lbgen.targets.haproxy.logs import access_log, log_target
+from lbgen.targets.haproxy.logs import access_log, error_log, log_target
 from lbgen.targets.haproxy.redirects import ACME, acme_choices
 from lbgen.targets.haproxy.routing import choices, route_rules, split_rules
 from lbgen.targets.haproxy.rules import Rules
@@ -69,6 +69,7 @@ def _frontend(made: Assembly, listeners: tuple[Listener, ...], addresses: tuple[
         syntax(
             log_target(made.fleet.logs),
             access_log(made.fleet.logs),
+            error_log(made.fleet.logs, listeners[0].name),
             f"timeout client {duration(client_timeout(made, listeners))}",
         ),
         syntax(*rules.lines),

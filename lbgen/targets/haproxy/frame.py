@@ -89,8 +89,8 @@ def upgrade_rules(rules: Rules, listener: Listener) -> None:
     """Add what keeps all upgrades but WebSocket's away from servers: `h2c` is a plain request to them."""
     tunnels = listener.websocket or any(route.match.websocket for route in listener.routes)
     conditions = [f"!{websocket(rules)}"] if tunnels else []
-    rules.add("http-request del-header Upgrade", *conditions)
-    rules.add("http-request del-header HTTP2-Settings", *conditions)
+    for name in ("Upgrade", "HTTP2-Settings", "Connection"):
+        rules.add(f"http-request del-header {name}", *conditions)
 
 
 def websocket(rules: Rules) -> str:

@@ -38,6 +38,18 @@ def access_log(logs: Logs) -> str:
     return f"log-format '{{{inside}}}'"
 
 
+def error_log(logs: Logs, listener: str) -> str:
+    """Return the line for what is no request yet, such as a broken one: no rule has run, nothing is known."""
+    if logs.format == "combined":
+        return 'error-log-format \'%ci - - [%trl] "-" %ST %B "-" "-"\''
+    known = ("time", "status", "bytes_sent", "duration_s")
+    fields = {name: _FIELDS[name] if name in known else "null" for name in _FIELDS}
+    texts = dict.fromkeys(("request_id", "client", "method", "path", "pool", "server"), '""')
+    fields |= {**texts, "listener": f'"{listener}"', "retries": "0"}
+    inside = ",".join(f'"{name}":{value}' for name, value in fields.items())
+    return f"error-log-format '{{{inside}}}'"
+
+
 def measuring_rules(rules: Rules) -> None:
     """Add what makes numbers of JSON from HAProxy's times and tries.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.binds import plain_binds
 from lbgen.targets.haproxy.frame import client_timeout, frame_rules
-from lbgen.targets.haproxy.logs import access_log, log_target
+from lbgen.targets.haproxy.logs import access_log, error_log, log_target
 from lbgen.targets.haproxy.rules import Rules
 from lbgen.targets.haproxy.views import Frontend, syntax
 from lbgen.targets.haproxy.words import duration
@@ -57,6 +57,7 @@ def _redirect(made: Assembly, name: str, address: Address, listeners: tuple[List
         syntax(
             log_target(made.fleet.logs),
             access_log(made.fleet.logs),
+            error_log(made.fleet.logs, listeners[0].name),
             f"timeout client {duration(client_timeout(made, listeners))}",
         ),
         syntax(*rules.lines),
