@@ -153,8 +153,7 @@ def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> None:
         else:
             say(f"{job.target}: not reloaded; say how with --reload")
     except LbgenError as error:
-        _roll_back(plan, job)
-        raise LbgenError(f"{error}\nrolled back: the old files are in place again") from None
+        raise LbgenError(f"{error}\nrolled back: {_roll_back(plan, job)}") from None
 
 
 def _over_socket(plan: Plan, job: Job) -> None:
@@ -165,7 +164,8 @@ def _over_socket(plan: Plan, job: Job) -> None:
         socket.order(command)
 
 
-def _roll_back(plan: Plan, job: Job) -> None:
+def _roll_back(plan: Plan, job: Job) -> str:
+    """Bring the old files back and reload; return how that went, in words."""
     old = [
         RenderedFile(str(change.path.relative_to(job.directory)), change.old, change.secret)
         for change in plan.changes
@@ -176,4 +176,8 @@ def _roll_back(plan: Plan, job: Job) -> None:
             change.path.unlink(missing_ok=True)
     write_files(job.directory, old, force=True)
     if job.reload and old:
-        job.reload.act()
+        try:
+            job.reload.act()
+        except LbgenError as error:
+            return f"the old files are in place again, but reloading them failed, too: {error}"
+    return "the old files are in place again"
