@@ -103,10 +103,15 @@ class Anything(Kind):
     __slots__ = ()
 
     def read(self, node: Node, path: Path, problems: list[Problem]) -> Value:
+        before = len(problems)
+        data = self._data(node, path, problems)
+        return data if len(problems) == before else INVALID
+
+    def _data(self, node: Node, path: Path, problems: list[Problem]) -> Value:
         if node.id == "mapping":
-            return {key.value: self.read(value, (*path, key.value), problems) for key, value in node.value}
+            return {key.value: self._data(value, (*path, key.value), problems) for key, value in node.value}
         if node.id == "sequence":
-            return [self.read(item, (*path, index), problems) for index, item in enumerate(node.value)]
+            return [self._data(item, (*path, index), problems) for index, item in enumerate(node.value)]
         return _plain(node, path, problems)
 
     def schema(self) -> dict[str, Any]:

@@ -59,6 +59,15 @@ def test_good_values(kind, text, value):
     assert values_of(kind, text) == (value, [])
 
 
+def test_data_with_one_bad_value_is_refused_as_a_whole():
+    value, problems = values_of(Anything(), '{a: [1, "b\\0", {c: 0x10}]}')
+    assert value is INVALID
+    assert [(problem.code, problem.path) for problem in problems] == [
+        ("unsafe-text", ("v", "a", 1)),
+        ("bad-value", ("v", "a", 2, "c")),
+    ]
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "code", "hint"),
     [
