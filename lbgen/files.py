@@ -33,7 +33,7 @@ def compare(directory: Path, files: Sequence[RenderedFile]) -> list[Change]:
     Raises `LbgenError` for a file that is there and cannot be read.
     """
     changes = [_change(directory / file.path, file) for file in files]
-    known = {change.path for change in changes}
+    known = {change.path.resolve() for change in changes}  # links may lead to files beside them
     stale = [Change("stale", path, _read(path), "", _is_secret(path)) for path in _ours(directory, known)]
     return changes + stale
 
@@ -96,7 +96,12 @@ def _is_secret(path: Path) -> bool:
 def _ours(directory: Path, known: set[Path]) -> Iterator[Path]:
     """Yield files that lbgen wrote below this directory and that are not among the known ones."""
     for path in sorted(directory.glob("*")) + sorted(directory.glob("*/*")):
-        if path not in known and path.is_file() and not path.is_symlink() and _first_line_is_ours(path):
+        if (
+            path.resolve() not in known
+            and path.is_file()
+            and not path.is_symlink()
+            and _first_line_is_ours(path)
+        ):
             yield path
 
 
