@@ -111,5 +111,5 @@ def test_ranges() -> None:
 
 @pytest.mark.parametrize("text", ["gpu-[3-1]:80", "gpu-[0-99999]:80", "a[0-999][0-999]:80"])
 def test_bad_ranges(text: str) -> None:
-    with pytest.raises(ValueError, match="range|more than"):
+    with pytest.raises(ValueError, match=r"range|more than"):
         units.expand_ranges(text)
