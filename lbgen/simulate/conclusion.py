@@ -125,9 +125,9 @@ def _unknown(found: Answer) -> Iterator[str]:
     for name in dict.fromkeys(missing_facts(found.question.workload, names)):
         load = found.question.workload.name
         yield f"Requests of {load} have no {name}: it sends them in turn. Try --workload chat or shared."
-    for row in found.rows:
-        for target, reason in row.refused_by.items():
-            yield f"{row.strategy} cannot be had on {target}: {reason}."
+    refusals = {(row.strategy, target): why for row in found.rows for target, why in row.refused_by.items()}
+    for (name, target), why in refusals.items():
+        yield f"{name} is not to be had on {target}, which {why}."
 
 
 def _verdict(found: Answer) -> Iterator[str]:

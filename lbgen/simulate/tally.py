@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from lbgen.simulate.request import Request
 
 MARKS = 2_000
-"""Arrivals between two marks of the integral, from which its first tenth is taken off."""
+"""Most marks of the integral over time, from which its first tenth is taken off."""
+SETTLING = 4_096
+"""Arrivals after which latencies are counted up."""
 
 
 class Tally:
@@ -30,6 +32,7 @@ class Tally:
         self._since = 0.0
         self._integral = 0.0  # of the deviation over time
         self._marks: list[tuple[float, float]] = []
+        self._spacing = self._next_mark = 0.0
 
     def arrive(self, now: float) -> None:
         """Count an arrival."""
@@ -37,8 +40,9 @@ class Tally:
             self.began_s = self._since = now
         self.arrived += 1
         self.open += 1
-        if self.arrived % MARKS == 1:
-            self._mark(now)
+        if not self.arrived % SETTLING:
+            for values in (self.ttft, self.e2e, self.wait):
+                values.settle()
 
     def expect(self, change: int) -> None:
         """Keep the run going for requests that follow from others."""
@@ -48,6 +52,8 @@ class Tally:
         """Note that the requests in flight of one server change by one."""
         self._integral += self._deviation * (now - self._since)
         self._since = now
+        if now >= self._next_mark:
+            self._mark(now)
         self._sum = total = self._sum + by
         self._squares = squares = self._squares + 2 * by * before + 1
         count = self._servers
@@ -74,7 +80,7 @@ class Tally:
 
     def end(self) -> None:
         """Close the books."""
-        self._mark(self.ended_s)
+        self._marks.append((self.ended_s, self._integral))
 
     @property
     def duration_s(self) -> float:
@@ -88,9 +94,12 @@ class Tally:
         return (self._integral - self._integral_at(begin)) / span if span > 0 else None
 
     def _mark(self, now: float) -> None:
-        self._marks.append((now, self._integral + self._deviation * (now - self._since)))
-        for values in (self.ttft, self.e2e, self.wait):
-            values.settle()
+        """Keep the integral up to now; when there are many marks, only every second one."""
+        self._marks.append((now, self._integral))
+        if len(self._marks) > MARKS:
+            del self._marks[1::2]
+            self._spacing = 2 * (now - self._marks[0][0]) / MARKS
+        self._next_mark = now + self._spacing
 
     def _integral_at(self, time: float) -> float:
         before = self._marks[0]

@@ -1,8 +1,8 @@
 """Recorded load: trace files of several origins. Times are seconds from the first request, sizes are tokens.
 
 By their columns: Azure's ``TIMESTAMP,ContextTokens,GeneratedTokens``; BurstGPT's ``Timestamp``,
-``Request tokens``, ``Response tokens``; a plain ``time,prompt_tokens,output_tokens`` with `session` and `prefix`
-if known; and the JSON lines of Mooncake.
+``Request tokens``, ``Response tokens``; a plain ``time,prompt_tokens,output_tokens`` with `session` and
+`prefix` if known; and the JSON lines of Mooncake.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import json
 from datetime import UTC, datetime
+from heapq import heappop, heappush
 from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
@@ -58,29 +59,31 @@ class Trace:
         return self._grid > 0
 
     def requests(self, seed: int, rate_per_s: float, count: int) -> Iterator[Request]:
-        """Yield so many requests in the order of their arrival; the seed only spreads the times of a grid."""
+        """Yield so many requests in the order of arrival, from a place in the trace that the seed decides."""
         dice = Random(f"trace {seed}")  # noqa: S311 - has to be the same again
         pace = (self.own_rate or 1.0) / rate_per_s
-        begin, made = self.rows[0].at_s, 0
-        for turn in range(-(-count // len(self.rows))):
-            shift = turn * self._span - begin
-            rows = self.rows[: count - made]
-            made += len(rows)
-            times = [row.at_s + (dice.random() * self._grid if self._grid else 0.0) for row in rows]
-            for at, row in sorted(zip(times, rows, strict=True), key=lambda pair: pair[0]):
-                yield Request(
-                    (at + shift) * pace,
-                    row.prompt_tokens,
-                    row.output_tokens,
-                    row.chunks,
-                    row.session,
-                    row.prefix,
-                )
+        first = seed * count % len(self.rows)  # seeds of a short run see different stretches
+        begin = self.rows[first].at_s
+        late: list[tuple[float, int, Row]] = []  # spread over their step, a heap: they may pass each other
+        for number in range(first, first + count):
+            turn, index = divmod(number, len(self.rows))
+            row = self.rows[index]
+            at = row.at_s - begin + turn * self._span
+            while late and late[0][0] < at:
+                yield _request(heappop(late), pace)
+            heappush(late, (at + dice.random() * self._grid, number, row))
+        while late:
+            yield _request(heappop(late), pace)
 
     def follow(self, request: Request, now: float) -> Request | None:
         """Return None: a trace has all its requests."""
         del request, now
         return None
+
+
+def _request(entry: tuple[float, int, Row], pace: float) -> Request:
+    at, _, row = entry
+    return Request(at * pace, row.prompt_tokens, row.output_tokens, row.chunks, row.session, row.prefix)
 
 
 def read_trace(path: Path, *, skip_bad_rows: bool = False) -> Trace:

@@ -92,15 +92,16 @@ class _Bounded(_Hashing):
     """
 
     def _follow(self, walk: Iterator[int], servers: Sequence[ServerView]) -> int | None:
-        weights = flying = 0
-        for server in servers:
-            if server.available:
-                weights += server.weight
-                flying += server.in_flight
-        slots = ceil((flying + 1) * self.factor)
+        alive = [server for server in servers if server.available]
+        weights = sum(server.weight for server in alive)
+        slots = ceil((sum(server.in_flight for server in alive) + 1) * self.factor)
+        room, below = {}, 0
+        for server in alive:  # whole slots, whose fractions go to the next server (chash_server_is_eligible)
+            room[server.index] = (below + server.weight) * slots // weights - below * slots // weights
+            below += server.weight
         for position in walk:
             server = servers[position]
-            if server.available and server.in_flight < max(1, slots * server.weight / weights):
+            if server.available and server.in_flight < max(1, room[server.index]):
                 return server.index
         return None
 

@@ -1,0 +1,28 @@
+"""Runs for tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lbgen.simulate.clock import Simulation
+from lbgen.simulate.profiles import PROFILES, Profile
+from lbgen.simulate.setup import QueueSetup, ServerSetup, Setup
+
+if TYPE_CHECKING:
+    from lbgen.simulate.tally import Tally
+    from lbgen.simulate.workload import Workload
+
+SEED = PROFILES["seed"]
+PATIENT = QueueSetup(size=10**9, timeout_s=1e12)
+
+
+def setup(strategy: str, servers: int = 4, profile: Profile = SEED, **values: Any) -> Setup:
+    """Equal servers under a strategy; `cap` is of each server."""
+    cap = values.pop("cap", None)
+    made = tuple(ServerSetup(f"gpu-{index}", profile, cap=cap) for index in range(servers))
+    return Setup(made, strategy, **{"queue": PATIENT, **values})
+
+
+def run(made: Setup, workload: Workload, rate: float, count: int, seed: int = 1) -> Tally:
+    """One run."""
+    return Simulation(made, seed, workload.follow).run(workload.requests(seed, rate, count))
