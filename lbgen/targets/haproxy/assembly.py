@@ -67,9 +67,17 @@ class Assembly:
 
     def joined_pem(self, certificate: str, key: str) -> str:
         """Return the side file that holds both."""
-        pair = (certificate, key)
-        path = self._joined.setdefault(pair, f"secrets/certificate-{len(self._joined) + 1}.pem")
-        return self.file(path)
+        return self.file(self._join(certificate, key))
+
+    def server_pem(self, certificate: str, key: str) -> str:
+        """Return the same for a `server` line, whose files are looked for when `default-path` is forgotten.
+
+        Seen on 2.6.12: "unable to stat SSL certificate"; 3.0.11 finds it.
+        """
+        return f"{self.settings.directory}/{self._join(certificate, key)}"
+
+    def _join(self, certificate: str, key: str) -> str:
+        return self._joined.setdefault((certificate, key), f"secrets/certificate-{len(self._joined) + 1}.pem")
 
     def stores(self) -> Iterator[Section]:
         """Yield the `crt-store`, if there is one."""

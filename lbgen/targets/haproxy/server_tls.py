@@ -34,7 +34,7 @@ def tls_words(made: Assembly, pool: Pool) -> Iterator[str]:
             yield f"verifyhost {name}"
     if tls.certificate:
         joined = tls.key not in {None, tls.certificate, f"{tls.certificate}.key"}
-        yield f"crt {made.joined_pem(tls.certificate, tls.key or '') if joined else quote(tls.certificate)}"
+        yield f"crt {made.server_pem(tls.certificate, tls.key or '') if joined else quote(tls.certificate)}"
     yield f"alpn {'h2' if pool.protocol != 'http' else 'http/1.1'}"
     yield f"check-alpn {'h2' if pool.protocol != 'http' else 'http/1.1'}"
 
