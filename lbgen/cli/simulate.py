@@ -10,6 +10,7 @@ import click
 
 from lbgen.cli.inputs import load_fleet
 from lbgen.cli.options import Command, fleet_options, nearest, option
+from lbgen.fleet.shares import shared_out
 from lbgen.problems import FleetError, LbgenError
 from lbgen.simulate.named import workload
 from lbgen.simulate.pool import canonical
@@ -103,11 +104,11 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
 
 
 def _fleet(console: Console, request: FleetRequest) -> Fleet:
-    """Return the fleet even where its targets cannot do what it says: what they would do is the question."""
+    """Return the fleet as one of its balancers sees it, even where its targets refuse what it says."""
     loaded = load_fleet(console, request)
     if loaded.fleet is None:
         raise FleetError(loaded.problems)
-    return loaded.fleet
+    return shared_out(loaded.fleet)
 
 
 def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wanted) -> Question:

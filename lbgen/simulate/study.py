@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.model import StrategyChoice
+from lbgen.problems import LbgenError
 from lbgen.simulate.capacity import capacity, server_capacity
 from lbgen.simulate.pool import setup_of
 from lbgen.simulate.result import Row, as_json, difference_json, differences
@@ -59,7 +60,7 @@ class Answer(NamedTuple):
     @property
     def load(self) -> float:
         """Requests that come, as a share of those that the servers can carry."""
-        return self.rate_per_s / self.capacity_per_s if self.capacity_per_s else float("inf")
+        return self.rate_per_s / self.capacity_per_s
 
     @property
     def overloaded(self) -> list[str]:
@@ -82,10 +83,12 @@ def strategies_of(question: Question) -> list[str]:
 
 
 def answer(question: Question, seen: Callable[[int, int], None] | None = None) -> Answer:
-    """Do all runs; `seen` is told how many of how many are done."""
+    """Do all runs; `seen` is told how many of how many are done. Raises `LbgenError` without any server."""
     names = [(name, target) for target in question.targets or (None,) for name in strategies_of(question)]
     setups = [question.change(_setup(question, name, target)) for name, target in names]
     carried = capacity(setups[0], sizes(question.workload))
+    if not carried:
+        raise LbgenError(f"no server of the pool {question.pool.name} is in rotation")
     rate = _rate(question, carried)
     tasks = [
         Task(setup, question.workload, rate, question.requests, seed)

@@ -140,7 +140,9 @@ def _csv_row(name: str, line: int, cells: list[str], layout: dict[str, int | Non
         try:
             values[role] = read(text)
         except ValueError as error:
-            return _bad(name, line, 1 + sum(len(cell) + 1 for cell in cells[:index]), str(error))
+            before = cells[:index]
+            column = 1 + len(",".join(before)) + (index < len(cells) and index > 0)
+            return _bad(name, line, column, str(error))
     extra = {
         role: cells[place] or None
         for role in ("session", "prefix")

@@ -1,0 +1,188 @@
+"""``lbgen simulate`` as users see it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lbgen.cli.guard import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SMALLEST = str(EXAMPLES / "smallest.yaml")
+QUICK = ("--requests", "400", "--seed", "1", "--seed", "2")
+
+Outcome = tuple[int, str, str]
+
+
+@pytest.fixture
+def simulate(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    def call(*words: str, fleet: str = SMALLEST) -> Outcome:
+        code = run(["simulate", fleet, *words])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def asked(simulate: Callable[..., Outcome]) -> Callable[..., dict[str, Any]]:
+    def call(*words: str, **values: str) -> dict[str, Any]:
+        code, out, err = simulate("--format", "json", *words, **values)
+        assert code == 0, err
+        found = json.loads(out)
+        assert isinstance(found, dict)
+        return found
+
+    return call
+
+
+def fleet(folder: Path, text: str) -> str:
+    path = folder / "fleet.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_without_options_it_says_something_useful(simulate: Callable[..., Outcome]) -> None:
+    code, out, err = simulate()
+    assert (code, err) == (0, "")
+    assert "3 servers (seed, 32 slots)" in out
+    assert "load 0.80 of 26.16/s" in out
+    assert "least_conn (present)" in out
+    assert "Nothing here is significantly better than least_conn. Worse: round_robin." in out
+
+
+def test_the_shape_of_the_contract(asked: Callable[..., dict[str, Any]]) -> None:
+    found = asked("--strategy", "least_conn", "--rate", "20", *QUICK)
+    assert found["kind"] == "simulate"
+    assert found["pool"] == "chat"
+    assert found["workload"] == {"name": "bimodal", "rate_per_s": 20, "requests": 400, "seeds": [1, 2]}
+    (result,) = found["results"]
+    assert (result["strategy"], result["target"]) == ("least_conn", None)
+    assert (result["requests"], result["ok"], result["errors"]) == (800, 800, {})
+    for name in ("ttft_s", "e2e_s", "queue_s"):
+        spread = result[name]
+        assert set(spread) == {"mean", "p50", "p90", "p95", "p99"}
+        assert 0 <= spread["p50"] <= spread["p90"] <= spread["p95"] <= spread["p99"]
+    assert result["prefix_hit_ratio"] is None
+    assert result["load_stdev"] > 0
+    assert [server["name"] for server in result["servers"]] == ["gpu-0", "gpu-1", "gpu-2"]
+    assert sum(server["requests"] for server in result["servers"]) == 800
+
+
+def test_results_come_in_the_order_asked_for_and_the_present_strategy_last(
+    asked: Callable[..., dict[str, Any]],
+) -> None:
+    found = asked("--strategy", "p2c", "--strategy", "roundrobin", "--requests", "1000")
+    assert [(r["strategy"], r["present"]) for r in found["results"]] == [
+        ("random_two", False), ("round_robin", False), ("least_conn", True),
+    ]  # fmt: skip
+    compared = {one["metric"]: one for one in found["results"][1]["difference_to_present"]}
+    assert compared["load_stdev"]["significant"] is True
+    assert compared["load_stdev"]["low"] > 0
+    assert found["results"][2]["difference_to_present"] == []
+
+
+def test_the_same_command_gives_the_same_bytes(simulate: Callable[..., Outcome]) -> None:
+    words = ("--format", "json", "--strategy", "random_two", *QUICK)
+    assert simulate(*words) == simulate(*words)
+
+
+def test_alike_strategies_are_not_told_apart(simulate: Callable[..., Outcome]) -> None:
+    _, out, _ = simulate("--strategy", "random_two", "--load", "0.2", "--workload", "fixed", *QUICK)
+    assert "first token P99" not in out.split("against", 1)[1]
+    _, out, _ = simulate("--strategy", "random_two", "--requests", "300", "--seed", "1")
+    assert "one seed cannot tell a difference from chance" in out
+
+
+def test_too_much_load_is_named_and_the_run_ends(simulate: Callable[..., Outcome]) -> None:
+    code, out, _ = simulate("--load", "1.5", *QUICK)
+    assert code == 0
+    assert "Unstable: 1.50 times what the servers can carry" in out
+
+
+def test_targets_choose_in_their_own_ways(asked: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    path = fleet(tmp_path, "pools: {chat: {servers: 'g[0-1]:80', max_in_flight: 2, queue: {size: 500}}}\n")
+    found = asked("-t", "nginx", "-t", "haproxy", "--strategy", "least_conn", *QUICK, fleet=path)
+    nginx, haproxy = found["results"]
+    assert (nginx["target"], haproxy["target"]) == ("nginx", "haproxy")
+    assert nginx["errors"]["full"] > 0  # NGINX has no queue
+    assert haproxy["queue_s"]["p99"] > 1
+    assert all(server["max_in_flight"] == 2 for one in (nginx, haproxy) for server in one["servers"])
+
+
+def test_what_a_target_cannot_do_is_simulated_and_marked(simulate: Callable[..., Outcome]) -> None:
+    code, out, _ = simulate("--strategy", "kv_cache", *QUICK)
+    assert code == 0
+    assert "kv_cache [not on nginx" in out
+    assert "kv_cache is not to be had on nginx" in out
+
+
+def test_a_fleet_that_its_targets_refuse_can_be_simulated(
+    simulate: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    path = fleet(tmp_path, "pools: {chat: {strategy: kv_cache, servers: 'g[0-1]:80'}}\n")
+    code, out, _ = simulate(*QUICK, fleet=path)
+    assert code == 0
+    assert "kv_cache (present) [not on nginx" in out
+
+
+def test_several_balancers_share_the_caps(asked: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    path = fleet(tmp_path, "balancers: 4\npools: {chat: {servers: 'g[0-1]:80', max_in_flight: 8}}\n")
+    found = asked("--strategy", "least_conn", "--load", "2", *QUICK, fleet=path)
+    assert {server["max_in_flight"] for server in found["results"][0]["servers"]} == {8}
+
+
+def test_a_pool_without_a_server_in_rotation(simulate: Callable[..., Outcome], tmp_path: Path) -> None:
+    path = fleet(tmp_path, "pools: {chat: {allow_empty: true, servers: [{address: 'g:80', state: down}]}}\n")
+    code, _, err = simulate(*QUICK, fleet=path)
+    assert code == 2
+    assert "no server of the pool chat is in rotation" in err
+
+
+def test_servers_of_two_classes(simulate: Callable[..., Outcome]) -> None:
+    path = str(EXAMPLES / "two-gpu-classes.yaml")
+    code, out, _ = simulate(
+        "--profile", "a100-8b", "--profile", "h100-*=h100-8b", "--requests", "300", "--seed", "1", fleet=path
+    )
+    assert code == 0
+    assert "2 x h100-8b" in out
+    assert "a100-8b, 256 slots (backup)" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("--rate", "-1"), 2, "has to be above 0"),
+        (("--rate", "nan"), 2, "has to be above 0"),
+        (("--load", "0"), 2, "has to be above 0"),
+        (("--rate", "1", "--load", "1"), 2, "use one of them"),
+        (("--strategy", "least_con"), 2, "did you mean least_conn"),
+        (("--workload", "bimodel"), 2, "did you mean bimodal"),
+        (("--profile", "h200"), 2, "is not a profile"),
+        (("--pool", "chatt"), 2, "did you mean chat"),
+        (("--requests", "0"), 2, "0 is not in the range"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    simulate: Callable[..., Outcome], words: tuple[str, ...], code: int, text: str
+) -> None:
+    found, out, err = simulate(*words)
+    assert (found, out) == (code, "")
+    assert text in err
+
+
+def test_a_bad_trace_row_is_a_finding(simulate: Callable[..., Outcome], tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("time,prompt_tokens,output_tokens\n0,1,2\n1,x,2\n2,3,4\n")
+    code, _, err = simulate("--workload", str(path))
+    assert code == 1
+    assert f"{path}:3:3: error[bad-trace-row]" in err
+    code, _, err = simulate("--workload", str(path), "--skip-bad-rows", *QUICK)
+    assert code == 0
+    assert "1 bad rows left out" in err
