@@ -11,7 +11,7 @@ from lbgen.targets.haproxy.names import resolvers_name
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.retries import retry_lines, retry_rules
 from lbgen.targets.haproxy.server_tls import tls_words
-from lbgen.targets.haproxy.strategies import balance
+from lbgen.targets.haproxy.strategies import balance, server_ids, sticks, weight_scale
 from lbgen.targets.haproxy.views import Backend, ServerLine, syntax
 from lbgen.targets.haproxy.words import duration, refuse, server_timeout
 from lbgen.targets.spec import Syntax
@@ -51,7 +51,7 @@ def _backend(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]
         name,
         syntax(*_settings(made, pool)),
         syntax(*_rules(made, pool, numbered)),
-        () if dynamic else _servers(pool, common),
+        () if dynamic else _servers(made, pool, common),
         templates=syntax(_server_template(pool, common)) if dynamic else (),
         raw=raw,
     )
@@ -59,7 +59,7 @@ def _backend(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]
 
 def _settings(made: Assembly, pool: Pool) -> Iterator[str]:
     yield "log global"
-    yield from balance(pool, made.settings)
+    yield from balance(made.fleet, pool, made.settings)
     yield f"timeout connect {duration(pool.timeouts.connect or 3_000)}"
     yield f"timeout server {duration(server_timeout(pool.timeouts))}"
     yield f"timeout queue {duration(pool.queue.timeout)}"
@@ -161,26 +161,47 @@ def _server_words(made: Assembly, pool: Pool) -> Iterator[str]:
         yield "proto h2"
 
 
-def _servers(pool: Pool, common: str) -> tuple[ServerLine, ...]:
-    return tuple(_server(pool, server, common) for server in pool.servers)
+def _servers(made: Assembly, pool: Pool, common: str) -> tuple[ServerLine, ...]:
+    ids = server_ids(pool)
+    agent = pool.strategy.name == "kv_cache"
+    scale = weight_scale(pool)
+    full = sticks(made.fleet, pool)
+    lines = []
+    for server in pool.servers:
+        words = [common] if common else []
+        if ids:
+            words.append(f"id {ids[server.name]}")
+        if agent:
+            words.append(_agent(pool, server))
+        words += _server_words_of(pool, server, scale)
+        if full:
+            # A request that is bound to a full server goes to another one, instead of waiting for it.
+            words.append("maxqueue 1")
+        parameters = "".join(f" {word}" for word in words)
+        lines.append(ServerLine(Syntax(server.name), Syntax(server.address), Syntax(parameters)))
+    return tuple(lines)
 
 
-def _server(pool: Pool, server: Server, common: str) -> ServerLine:
-    words = [common] if common else []
-    if server.weight == 0 or server.state is State.DRAIN:
-        words.append("weight 0")
-    elif server.weight != 1:
-        words.append(f"weight {server.weight}")
+def _agent(pool: Pool, server: Server) -> str:
+    port = pool.strategy.parameters.get("agent_port", 8406)
+    # The newline ends the question.
+    question = f"{pool.name}/{server.name}\\n"
+    return f"agent-check agent-addr 127.0.0.1 agent-port {port} agent-inter 1s agent-send {question}"
+
+
+def _server_words_of(pool: Pool, server: Server, scale: int) -> Iterator[str]:
+    weight = server.weight * scale
+    if weight == 0 or server.state is State.DRAIN:
+        yield "weight 0"
+    elif weight != 1:
+        yield f"weight {weight}"
     cap = pool.cap(server)
     if cap:
-        words.append(f"maxconn {cap}")
+        yield f"maxconn {cap}"
     if server.backup:
-        words.append("backup")
+        yield "backup"
     if server.state is State.DOWN:
-        words.append("disabled")
-    return ServerLine(
-        Syntax(server.name), Syntax(server.address), Syntax("".join(f" {word}" for word in words))
-    )
+        yield "disabled"
 
 
 def _server_template(pool: Pool, common: str) -> str:

@@ -104,11 +104,6 @@ def _listener(said: Verdicts, fleet: Fleet, listener: Listener) -> None:
 
 
 def _route(said: Verdicts, fleet: Fleet, route: Route) -> None:
-    match = route.match
-    read = match.models or match.prompt_over or match.prompt_under or match.max_tokens_over
-    for key, used in (("model", read), ("priority", route.priority is not None)):
-        if used:
-            said.refused(key, route.path, "is not rendered yet", "routes by path, host or header")
     connect = (*route.path, "timeouts", "connect")
     if route.timeouts.connect and fleet.origins.written(connect):
         said.degraded("connect", connect, "holds for the pool, not for a route", "timeouts of the pool")

@@ -9,6 +9,7 @@ from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, counters, tables
 from lbgen.targets.haproxy.assembly import VALUES_FILE, Assembly
 from lbgen.targets.haproxy.auth import CLIENTS_FILE, clients_text
 from lbgen.targets.haproxy.backends import backends
+from lbgen.targets.haproxy.bodies import buffer_size
 from lbgen.targets.haproxy.edge import frontends
 from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.logs import log_target
@@ -75,6 +76,10 @@ def _process(fleet: Fleet, settings: TargetSettings) -> Process:
             f"stats socket {quote(settings.runtime_socket)} mode 660 level admin expose-fd listeners"
         )
         lines.append("stats timeout 60s")
+    buffer = buffer_size(fleet)
+    if buffer:
+        # Bodies are looked at in a buffer; a plain number: `1m` makes 2.6 and 3.0 crash.
+        lines.append(f"tune.bufsize {buffer}")
     needed = counters(fleet)
     if needed > BUILT_IN_COUNTERS:
         lines.append(f"tune.stick-counters {needed}")

@@ -15,6 +15,8 @@ from lbgen.targets.spec import Syntax
 
 MAX_WORD = 8_000
 """A line and its words have to fit HAProxy's buffer, 16 KB by default."""
+_BREAKS = "\u2028\u2029"
+"""Line and paragraph separators, which some editors and logs take for the end of a line."""
 
 
 @cache
@@ -24,8 +26,8 @@ def _bare() -> re.Pattern[str]:
 
 def quote(text: str) -> Syntax:
     """Return one literal word; raises `ValueError` for what no line can hold."""
-    if not text.isprintable():
-        raise ValueError(f"{text!r} has characters that cannot be printed")
+    if any(ord(character) < 32 or 127 <= ord(character) < 160 or character in _BREAKS for character in text):
+        raise ValueError(f"{text!r} has control characters")
     if len(text.encode("utf-8", "surrogatepass")) > MAX_WORD:
         raise ValueError(f"{text[:40]!r}… is longer than {MAX_WORD} bytes")
     if text and _bare().fullmatch(text):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.targets.haproxy.backends import numbered_routes
+from lbgen.targets.haproxy.bodies import HIDDEN, body_rules, looks_inside
 from lbgen.targets.haproxy.frame import websocket
-from lbgen.targets.haproxy.paths import rewrite_rule
+from lbgen.targets.haproxy.paths import escape_regex, rewrite_rule
+from lbgen.targets.haproxy.priorities import priority_rules
 from lbgen.targets.haproxy.quoting import text_word
 from lbgen.targets.haproxy.words import refuse
 
@@ -36,19 +37,43 @@ class Candidate(NamedTuple):
 
 def route_rules(rules: Rules, listener: Listener) -> None:
     """Add the choice of a route, what the routes do, and the answer where none fits."""
-    numbers = {route.path: number for number, route in numbered_routes(rules.made)}
-    open_end = True
+    numbers = _numbers(rules.made, listener)
+    body_rules(rules, listener)
     for candidate in candidates(listener):
-        route = listener.routes[candidate.order]
-        conditions = (*_path(rules, candidate), *_others(rules, route.match))
-        rules.add(f"http-request set-var(txn.lb_route) int({numbers[route.path]})", _UNDECIDED, *conditions)
-        if not conditions:
-            open_end = False
+        match = listener.routes[candidate.order].match
+        conditions = (*_path(rules, candidate), *_others(rules, match))
+        if looks_inside(match):
+            # Never the wrong pool: what cannot be read is refused, whatever would fit after this.
+            rules.add("http-request set-var(txn.lb_route) int(0)", _UNDECIDED, *conditions, HIDDEN)
+        inside = (*conditions, *_inside(rules, match))
+        rules.add(f"http-request set-var(txn.lb_route) int({numbers[candidate.order]})", _UNDECIDED, *inside)
+        if not inside:
             break
-    if open_end:
-        rules.add(refuse("not_found"), _UNDECIDED)
-    for route in listener.routes:
-        _effects(rules, route, taken(numbers[route.path]))
+    if any(looks_inside(route.match) for route in listener.routes):
+        rules.add(refuse("model_unreadable"), taken(0))
+    _answer_no_route(rules, listener)
+    conditions_of = {order: taken(number) for order, number in numbers.items()}
+    for order, route in enumerate(listener.routes):
+        _effects(rules, route, conditions_of[order])
+    priority_rules(rules, listener, conditions_of)
+
+
+def _numbers(made: Assembly, listener: Listener) -> dict[int, int]:
+    """Return a route's order in its listener -> its number among all."""
+    before = 0
+    for other in made.fleet.listeners:
+        if other is listener:
+            break
+        before += len(other.routes)
+    return {order: before + order + 1 for order in range(len(listener.routes))}
+
+
+def _answer_no_route(rules: Rules, listener: Listener) -> None:
+    if any(not any(route.match) for route in listener.routes):
+        return
+    if any(route.match.models for route in listener.routes):
+        rules.add(refuse("model_not_found"), _UNDECIDED, "{ var(txn.lb_model) -m len gt 0 }")
+    rules.add(refuse("not_found"), _UNDECIDED)
 
 
 def taken(number: int) -> str:
@@ -106,6 +131,31 @@ def _others(rules: Rules, match: Match) -> Iterator[str]:
         yield ("" if match.websocket else "!") + websocket(rules)
 
 
+def _inside(rules: Rules, match: Match) -> Iterator[str]:
+    """Yield the conditions on the body."""
+    if match.models:
+        tests = (
+            ("str", tuple(name for name in match.models if not _is_glob(name))),
+            ("reg", tuple(f"^{_glob_regex(name)}$" for name in match.models if _is_glob(name))),
+        )
+        yield rules.acl(*((f"var(txn.lb_model) -m {how}", names) for how, names in tests if names))
+    if match.prompt_over is not None:
+        yield f"{{ var(txn.lb_size) -m int gt {match.prompt_over} }}"
+    if match.prompt_under is not None:
+        yield f"{{ var(txn.lb_size) -m int lt {match.prompt_under} }}"
+    if match.max_tokens_over is not None:
+        yield f"{{ var(txn.lb_tokens) -m int gt {match.max_tokens_over} }}"
+
+
+def _is_glob(name: str) -> bool:
+    return "*" in name or "?" in name
+
+
+def _glob_regex(name: str) -> str:
+    special = {"*": ".*", "?": "."}
+    return "".join(special.get(character) or escape_regex(character) for character in name)
+
+
 def _effects(rules: Rules, route: Route, condition: str) -> None:
     if route.respond:
         rules.add(f"http-request return {_answer(route.respond)}", condition)
@@ -142,10 +192,9 @@ def _answer(respond: Respond) -> str:
 
 def choices(made: Assembly, listeners: tuple[Listener, ...]) -> Iterator[str]:
     """Yield `use_backend` for each route that leads to a pool."""
-    own = {route.path for listener in listeners for route in listener.routes}
-    for number, route in numbered_routes(made):
-        if route.path in own:
-            yield from _to_pools(route, taken(number))
+    for listener in listeners:
+        for order, number in _numbers(made, listener).items():
+            yield from _to_pools(listener.routes[order], taken(number))
 
 
 def _to_pools(route: Route, condition: str) -> Iterator[str]:
