@@ -44,7 +44,7 @@ def main(pairs: int, target: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         fleet = Path(folder) / "fleet.yaml"
         fleet.write_text(SMALLEST, encoding="utf-8")
-        render = [sys.executable, "-m", "lbgen", "-q", "render", "-t", target, str(fleet)]
+        render = [sys.executable, "-m", "lbgen", "render", "-t", target, str(fleet)]
         for command in (render, BARE):  # fills the caches of bytecode and templates
             seconds(command, folder)
         runs = [(seconds(render, folder), seconds(BARE, folder)) for _ in range(pairs)]

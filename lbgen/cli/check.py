@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -55,8 +55,9 @@ class Wanted(NamedTuple):
 @click.pass_obj
 def command(
     console: Console,
+    /,
     request: FleetRequest,
-    **options: object,
+    **options: Any,  # noqa: ANN401 - what click parsed
 ) -> int:
     """Check a fleet, and what is rendered from it, with the real programs.
 
@@ -64,7 +65,7 @@ def command(
     files. What a fleet has and this machine has not (host names, certificates, secrets, users, addresses)
     is stood in for, for the checkers' eyes only.
     """
-    wanted = Wanted(**options)  # type: ignore[arg-type] - click made them from the options above
+    wanted = Wanted(**options)
     choice = _choice(wanted)
     loaded = load_fleet(console, request)
     problems = list(loaded.problems)

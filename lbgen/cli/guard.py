@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from errno import EPIPE
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -104,12 +104,12 @@ def _internal_error(error: Exception, console: Console) -> None:
     )
 
 
-def _drop_output(*streams: object) -> None:
+def _drop_output(*streams: TextIO) -> None:
     """Let what is left in the buffers of dead streams go nowhere, else Python complains at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in streams or (sys.stdout, sys.stderr):
         try:
-            os.dup2(nowhere, stream.fileno())  # type: ignore[attr-defined]
-        except (OSError, ValueError, AttributeError):
+            os.dup2(nowhere, stream.fileno())
+        except (OSError, ValueError):
             continue
     os.close(nowhere)

@@ -135,7 +135,13 @@ def fleet_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-class TargetName(click.ParamType):
+if TYPE_CHECKING:
+    _Base = click.ParamType[str]
+else:  # generic since click 8.5
+    _Base = click.ParamType
+
+
+class TargetName(_Base):
     """The name of a target."""
 
     name = "target"

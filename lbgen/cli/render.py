@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -56,15 +56,16 @@ class Wanted(NamedTuple):
 @click.pass_obj
 def command(
     console: Console,
+    /,
     request: FleetRequest,
-    **options: object,
+    **options: Any,  # noqa: ANN401 - what click parsed
 ) -> int:
     """Render configuration files from a fleet.
 
     FLEET is a path, or - for standard input; further ones are overlays, merged from left to right.
     Without -o, the one file of one target goes to standard output.
     """
-    wanted = Wanted(**options)  # type: ignore[arg-type] - click made them from the options above
+    wanted = Wanted(**options)
     _refuse_contradictions(wanted)
     loaded = load_fleet(console, request)
     understood = usable_fleet(console, loaded, request)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lbgen.cli.inputs import load_fleet, usable_fleet
 from lbgen.cli.options import Command, fleet_options, option
 from lbgen.fleet.show import as_json, as_yaml
+from lbgen.problems import FleetError
 
 if TYPE_CHECKING:
     from lbgen.cli.console import Console
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(
     console: Console,
+    /,
     request: FleetRequest,
-    **options: str,
+    **options: Any,  # noqa: ANN401 - what click parsed
 ) -> int:
     """Show a fleet as understood, with every default filled in.
 
@@ -36,6 +38,8 @@ def command(
     """
     loaded = load_fleet(console, request)
     understood = usable_fleet(console, loaded, request)
+    if loaded.document is None:  # there is no fleet without one
+        raise FleetError(loaded.problems)
     write = as_json if options["format"] == "json" else as_yaml
     console.result(write(understood, loaded.document))
     return 0

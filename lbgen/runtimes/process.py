@@ -56,7 +56,8 @@ def find_local(name: str) -> LocalProgram | None:
 
 def program_at(path: str) -> LocalProgram:
     """Return the program at a path, or of a name on PATH; raises `NoProgramError` for what cannot be run."""
-    found = shutil.which(path) or (find_local(path).place if find_local(path) else None)
-    if not found:
-        raise NoProgramError(f"{path}: is not a program that can be run")
-    return LocalProgram(found)
+    if found := shutil.which(path):
+        return LocalProgram(found)
+    if "/" not in path and (program := find_local(path)):
+        return program
+    raise NoProgramError(f"{path}: is not a program that can be run")
