@@ -19,22 +19,35 @@ if TYPE_CHECKING:
     from lbgen.targets.nginx.assembly import Assembly
     from lbgen.targets.spec import Syntax
 
-# JSON in PCRE, possessive throughout, so that no body can make it search twice.
-_STRING = r'"(?:[^"\\]++|\\.)*+"'
-_NESTED = rf'(?(DEFINE)([\[{{](?:[^\[\]{{}}"]++|{_STRING}|(?1))*+[\]}}]))'
-"""Group 1: an object or a list with everything in it."""
-_VALUE = rf'(?:{_STRING}|(?1)|[^\s"\[\]{{}},]++)'
-_MEMBERS = rf"(?s){_NESTED}^\s*+\{{\s*+(?:{_STRING}\s*+:\s*+{_VALUE}\s*+,\s*+)*?"
+# JSON as a regular expression: each piece begins with a character that ends the one before, so that no
+# body can make it search twice. Nesting is written out: recursion, possessive quantifiers and atomic groups
+# would be shorter, but a configuration auditor (gixy-ng) gives up on a file that has them, and on brackets
+# behind a backslash.
+_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+_DEPTH = 16
+"""Objects and lists inside each other. What is nested deeper is taken as unreadable, see `hidden`."""
+
+
+def _nested(depth: int) -> str:
+    """Return a regular expression for an object or a list with everything in it."""
+    inner = f"(?:{_STRING}|{_nested(depth - 1)})" if depth else _STRING
+    between = '[^][{}"]*'
+    return f"[{{[]{between}(?:{inner}{between})*[]}}]"
+
+
+_NESTED = _nested(_DEPTH)
+_VALUE = rf'(?:{_STRING}|{_NESTED}|[^][{{}}",\s]+)'
+_MEMBERS = rf"(?s)^\s*\{{\s*(?:{_STRING}\s*:\s*{_VALUE}\s*,\s*)*?"
 """The beginning of a JSON object, up to some member of its own, not of an object inside it or of a text."""
 
 
 def _member(keys: str, value: str) -> str:
-    return rf'~{_MEMBERS}"(?:{keys})"\s*+:\s*+{value}'
+    return rf'~{_MEMBERS}"(?:{keys})"\s*:\s*{value}'
 
 
 def model(made: Assembly) -> Syntax:
     """Return the variable with the body's ``model``, its escapes left as they are; empty: none found."""
-    pattern = regex_word(_member("model", r'"(?<lb_model_raw>(?:[^"\\]++|\\.)*+)"'))
+    pattern = regex_word(_member("model", r'"(?<lb_model_raw>[^"\\]*(?:\\.[^"\\]*)*)"'))
     return made.map("$request_body", "$lb_model", [("default", '""'), (pattern, "$lb_model_raw")])
 
 
@@ -45,9 +58,18 @@ def max_tokens(made: Assembly) -> Syntax:
 
 
 def hidden(made: Assembly) -> Syntax:
-    """Return the variable that is 1 where the body cannot be looked at: too long, or compressed."""
-    entries = [("default", "1"), (regex_word("~^:(?:identity)?$"), "0")]
-    return made.map('"$request_body_file:$http_content_encoding"', "$lb_body_hidden", entries)
+    """Return the variable that is 1 where the body cannot be read: too long, compressed, or too entangled.
+
+    Entangled: it has a member of that name that was not found where it counts.
+    """
+    missed = made.flag("$request_body", [("default", "0"), (regex_word(r'~"model"\s*:'), "1")])
+    entries = [
+        ("default", "1"),
+        (regex_word("~^:(?:identity)?:.+:"), "0"),
+        (regex_word("~^:(?:identity)?::0$"), "0"),
+    ]
+    source = f'"$request_body_file:$http_content_encoding:{model(made)}:{missed}"'
+    return made.map(source, "$lb_body_hidden", entries)
 
 
 def unknown_model(made: Assembly) -> Syntax:
@@ -88,10 +110,10 @@ def prompt_key(made: Assembly, kind: str, octets: int) -> Syntax:
     raw = f"lb_raw_{kind}_{octets}"
     cut = min(octets, 60_000)
     whole = [
-        _member("system", rf'(?<{raw}>"(?:[^"\\]++|\\.)*+"|(?1))'),
-        _member("messages", rf"\[\s*+(?<{raw}>(?1))"),
+        _member("system", rf"(?<{raw}>{_STRING}|{_nested(8)})"),
+        _member("messages", rf"[[]\s*(?<{raw}>{_nested(4)})"),
     ]
-    begun = [_member("messages", rf"(?<{raw}>\[.{{1,{cut}}})")]
+    begun = [_member("messages", rf"(?<{raw}>[[].{{1,{cut}}})")]
     prompt = [_member("prompt|input", rf"(?<{raw}>.{{1,{cut}}})")]
     patterns = (whole if kind == "system_prompt" else begun) + prompt
     entries = [(regex_word(pattern), f"${raw}") for pattern in patterns]

@@ -78,7 +78,14 @@ def joined(text: str, variables: str) -> Syntax:
 
 def escape_regex(text: str) -> str:
     """Return a regular expression that matches just this text, with letters' case."""
-    return "".join(c if c.isalnum() or c in "_-/" or ord(c) > 127 else f"\\x{ord(c):02x}" for c in text)
+    return "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    # In brackets rather than behind a backslash, which would be doubled in the file and hard to read.
+    if character in ".+*?()[]{}|$":
+        return f"[{character}]"
+    return f"\\{character}" if character in "\\^" else character
 
 
 class Literals:

@@ -12,7 +12,7 @@ from lbgen.model import Headers
 from lbgen.targets.answers import ANSWERS, OK_BODY, live_body
 from lbgen.targets.nginx.errors import PREFIX, answer_location
 from lbgen.targets.nginx.proxying import Manner, proxy
-from lbgen.targets.nginx.quoting import quote
+from lbgen.targets.nginx.quoting import quote, quote_plain
 from lbgen.targets.nginx.upstreams import has_servers
 from lbgen.targets.nginx.views import Answer, Location
 from lbgen.targets.spec import Syntax
@@ -41,7 +41,7 @@ def status_locations(made: Assembly, listener: Listener) -> Iterator[Location]:
 def live_location(fleet: Fleet, path: str) -> Location:
     """Return the location that says that NGINX runs, and with what."""
     body = quote(live_body(fleet.digest))
-    return Location(Syntax(f"= {path}"), answer=_OK._replace(body=body), quiet=True)
+    return Location(Syntax(f"= {quote_plain(path)}"), answer=_OK._replace(body=body), quiet=True)
 
 
 def routed_pools(made: Assembly, listener: Listener) -> tuple[Pool, ...]:
@@ -54,10 +54,10 @@ def ready_locations(made: Assembly, path: str, pools: tuple[Pool, ...], when: st
     """Yield a chain of locations, each of which asks one pool; `when` says how they are combined."""
     usable = tuple(pool for pool in pools if has_servers(pool))
     if not usable or (when == "all_pools" and not all(map(has_servers, pools))):
-        yield answer_location(f"= {path}", ANSWERS["unavailable"], ())._replace(quiet=True)
+        yield answer_location(f"= {quote_plain(path)}", ANSWERS["unavailable"], ())._replace(quiet=True)
         return
     for number, pool in enumerate(usable):
-        match = f"= {path}" if number == 0 else f"@lb-ready-{number}"
+        match = f"= {quote_plain(path)}" if number == 0 else f"@lb-ready-{number}"
         following = f"@lb-ready-{number + 1}" if number + 1 < len(usable) else ""
         yield _asking(match, made.upstreams[pool.name], following, when)
     yield Location(Syntax("@lb-ready-yes"), answer=_OK, quiet=True)

@@ -1,4 +1,3 @@
-# ruff: noqa: FBT003 - the tuples of the model are made by position here
 """What NGINX says it cannot do: for what was written, never for a default."""
 
 from __future__ import annotations

@@ -1,0 +1,141 @@
+"""What is found in a body: as far as Python's regular expressions can stand in for NGINX's."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lbgen.model import Match, StrategyChoice
+from lbgen.targets.nginx.bodies import model_regex, over_regex
+from tests import factory
+from tests.targets.nginx.parsed import args, conf, find, locations
+
+ROUTES = (
+    factory.route("a", match=Match(models=("m-a", "org/glob-*")), path=("r", 0)),
+    factory.route("b", pool="other", match=Match(models=("m-b",)), path=("r", 1)),
+)
+
+
+def directives(*routes, **values):
+    pools = (factory.pool(), factory.pool("other"))
+    return conf(factory.fleet(*pools, listeners=(factory.listener(routes=routes or ROUTES, **values),)))
+
+
+def model_pattern(found) -> re.Pattern[str]:
+    source = next(block for block in find(found, "map") if block["args"][1] == "$lb_model")
+    pattern = source["block"][1]["directive"].removeprefix("~").replace("\\\\", "\\")
+    return re.compile(pattern.replace("(?<", "(?P<"))
+
+
+PATTERN = model_pattern(directives())
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=12,
+)
+members = st.dictionaries(st.one_of(st.text(max_size=8), st.just("model")), json_values, max_size=4)
+
+
+@given(members, st.sampled_from(["m-a", 'quo"te', "back\\slash", "é"]), members, st.sampled_from([None, 1]))
+def test_finds_the_model_wherever_it_stands(before, name, after, indent) -> None:
+    before.pop("model", None)
+    after.pop("model", None)
+    body = json.dumps(before | {"model": name} | after, indent=indent)
+    found = PATTERN.match(body)
+    assert found
+    assert json.loads(f'"{found["lb_model_raw"]}"') == name
+
+
+@given(members, members)
+def test_never_takes_a_model_from_inside(outer, inner) -> None:
+    outer.pop("model", None)
+    body = json.dumps(outer | {"x": {"model": "inner", **inner}, "y": '"model": "text"'})
+    assert not PATTERN.match(body)
+
+
+@pytest.mark.parametrize("body", ["", "[]", '{"model": 5}', '{"model', '"model": "x"', '{"a" "model": "x"}'])
+def test_finds_nothing(body: str) -> None:
+    assert not PATTERN.match(body)
+
+
+@given(st.integers(0, 10**7), st.integers(0, 10**7))
+def test_numbers_above(bound: int, number: int) -> None:
+    assert bool(re.fullmatch(over_regex(bound), str(number))) is (number > bound)
+
+
+@pytest.mark.parametrize(
+    ("glob", "name", "fits"),
+    [
+        ("org/m", "org/m", True),
+        ("org/m", "org\\/m", True),
+        ("org/m", "org/M", False),
+        ("m.1", "mx1", False),
+        ("m-*", "m-", True),
+        ("m-?", "m-", False),
+        ("m-?", "m-1", True),
+        ("m(1)", "m(1)", True),
+    ],
+)
+def test_globs(glob: str, name: str, fits: bool) -> None:
+    assert bool(re.fullmatch(model_regex([glob]), name)) is fits
+
+
+def test_the_body_is_read_only_where_a_route_needs_it() -> None:
+    found = locations(directives())
+    assert args(found["/"], "mirror") == [["/.lbgen/read"]]
+    assert not args(found["= /lb/ready"], "mirror")
+    plain = locations(conf())
+    assert not any(args(content, "mirror") for content in plain.values())
+
+
+def test_what_cannot_be_read_is_refused_before_any_model_is_compared() -> None:
+    found = directives()
+    choice = next(block for block in find(found, "map") if block["args"][1] == "$lb_to_1")
+    assert choice["args"][0].startswith("$lb_body_hidden")
+    default, first, *_ = choice["block"]
+    assert default["args"] == ["$lb_unknown"]
+    assert first["args"] == ["lb-model-unreadable"]
+
+
+def test_an_external_refusal_does_not_lead_on() -> None:
+    """A 403 of the authorising service must not be taken for "no such file"."""
+    for page in args(locations(directives())["/"], "error_page"):
+        if any("$lb_to" in word for word in page):
+            assert "403" not in page
+
+
+def test_the_buffer_is_what_is_inspected_at_least() -> None:
+    assert args(directives(inspect_body=2 * 1024**2), "client_body_buffer_size") == [["2m"]]
+
+
+@pytest.mark.parametrize("key", ["system_prompt", "first_bytes"])
+@pytest.mark.parametrize("octets", [16, 2_048, 1_048_576])
+def test_words_fit_into_nginx(key: str, octets: int) -> None:
+    strategy = StrategyChoice("prefix", {"key": key, "bytes": octets, "scope": "client"})
+    found = conf(factory.fleet(factory.pool(strategy=strategy)))
+    for block in find(found, "map"):
+        for entry in block["block"]:
+            # As crossplane gives it, backslashes are still doubled: what NGINX has to hold.
+            assert len(entry["directive"]) < 4_000
+    upstream = next(find(found, "upstream"))
+    assert args(upstream["block"], "hash")[0][1] == "consistent"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "key"),
+    [
+        ({}, "$http_x_session_id"),
+        ({"header": "X-Chat"}, "$http_x_chat"),
+        ({"ip": True}, "$remote_addr"),
+        ({"client": True}, "$lb_client"),
+        ({"cookie": "a-b"}, "$lb_session_1_key"),
+        ({"query": "a-b"}, "$lb_session_1_key"),
+    ],
+)
+def test_sessions(parameters, key: str) -> None:
+    found = conf(factory.fleet(factory.pool(strategy=StrategyChoice("session", parameters))))
+    assert args(next(find(found, "upstream"))["block"], "hash") == [[key, "consistent"]]
