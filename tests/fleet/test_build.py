@@ -476,7 +476,9 @@ class TestSettings:
         assert len(first) == 12
         assert fleet_of("# a comment\npools:\n  chat:\n    servers: ['gpu-0:8000']\n").digest == first
         assert fleet_of(SMALL.replace("8000", "8001")).digest != first
-        assert fleet_of(SMALL + "balancers: 1").digest != first
+        assert fleet_of(SMALL + "balancers: 1").digest == first, "a default"
+        assert fleet_of(SMALL + "balancers: 2").digest != first
+        assert fleet_of(SMALL + "targets: {nginx: {connections: 64}}").digest != first
 
 
 def test_a_fleet_is_built_from_whatever_is_left():

@@ -135,6 +135,7 @@ def test_what_is_shown_is_the_same_fleet(text) -> None:
     shown = as_yaml(first.fleet, first.document)
     again = loaded("f.yaml", shown)
     assert without_places(again.fleet) == without_places(first.fleet)
+    assert again.fleet.digest == first.fleet.digest
     assert yaml.safe_load(shown.replace("$$", "$")) is not None
 
 

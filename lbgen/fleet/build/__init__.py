@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +11,7 @@ from lbgen.fleet.build.context import Context, usable
 from lbgen.fleet.build.listeners import client, listener
 from lbgen.fleet.build.pools import pool
 from lbgen.fleet.build.settings import balancers, logs, metrics, targets
+from lbgen.fleet.digest import digest_of
 from lbgen.fleet.kinds import NAME_PATTERN
 from lbgen.model import Fleet
 
@@ -63,9 +63,10 @@ def build(
         metrics=metrics(values.get("metrics")),
         logs=logs(values.get("logs")),
         targets=targets(values.get("targets"), requested, versions or {}),
-        digest=_digest(document.root),
+        digest="",
         origins=document,
     )
+    fleet = fleet._replace(digest=digest_of(fleet, usable(values.get("targets"), {})))
     return Built(fleet, tuple(context.problems))
 
 
@@ -85,17 +86,3 @@ def _stem(document: Origin) -> str:
     """Return the file's name without its ending, if that can be a name."""
     stem = PurePath(document.root.start_mark.name).stem
     return stem if re.fullmatch(NAME_PATTERN, stem) else "fleet"
-
-
-def _digest(root: Any) -> str:  # noqa: ANN401 - a YAML node
-    """Return twelve hexadecimal digits that change with the values of a fleet, not with its comments."""
-    words: list[str] = []
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if node.id == "scalar":
-            words.append(f"{node.tag[18:]} {node.value}\0")
-            continue
-        words.append(f"{node.id} {len(node.value)}\0")
-        waiting += node.value if node.id == "sequence" else [part for pair in node.value for part in pair]
-    return hashlib.sha256("".join(words).encode(errors="replace")).hexdigest()[:12]
