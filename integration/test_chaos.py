@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from integration.fleets import Proxy, chat
 from integration.waiting import eventually
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SEED = 20260
 DISTURBANCES = 8
 PARALLEL = 12
-POOL = {
+POOL: dict[str, Any] = {
     "health": {"interval": "1s", "timeout": "1s", "rise": 1, "fall": 2},
     "passive_health": {"failures": 1, "window": "2s", "eject": "2s"},
 }

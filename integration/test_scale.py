@@ -13,6 +13,8 @@ from integration.fleets import Proxy, chat
 from lbgen.lab import load
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from integration.conftest import Start
     from lbgen.lab.boxes import MockBox
 
@@ -34,7 +36,7 @@ def descriptors() -> None:
 
 @pytest.mark.usefixtures("descriptors")
 def test_five_thousand_streams_at_once(
-    proxy: Proxy, running_mocks: list[MockBox], start: Start, record_property: pytest.RecordProperty
+    proxy: Proxy, running_mocks: list[MockBox], start: Start, record_property: Callable[[str, object], None]
 ) -> None:
     renewed(running_mocks)
     headers = {"x-mock-pace": f"{FIRST_S},{GAP_S}"}

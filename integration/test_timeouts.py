@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from integration.conftest import Start
     from lbgen.lab.boxes import Balancer
 
-SHORT = {"timeouts": {"first_byte": "3s", "idle": "3s"}}
+SHORT: dict[str, Any] = {"timeouts": {"first_byte": "3s", "idle": "3s"}}
 
 
 def answers(url: str, *paces: str, stream: bool = True) -> list[load.Result]:
