@@ -10,6 +10,7 @@ import pytest
 from integration.debian import ImageError
 from integration.fleets import PROXIES, SERVERS, Proxy, files
 from integration.images import resolve
+from integration.results import measured, pytest_configure  # noqa: F401 - a fixture and a hook
 from lbgen.lab.problems import RigError
 from lbgen.lab.rig import Rig
 from tests.no_skip import pytest_runtest_makereport  # noqa: F401 - a hook

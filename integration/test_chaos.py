@@ -73,7 +73,9 @@ KINDS: dict[str, Callable[[MockBox], int]] = {
 """Each disturbs one server, and returns how many requests it may cost."""
 
 
-def test_nothing_fails_that_need_not(proxy: Proxy, mocks: list[MockBox], start: Start) -> None:
+def test_nothing_fails_that_need_not(
+    proxy: Proxy, mocks: list[MockBox], start: Start, measured: Callable[..., None]
+) -> None:
     dice = random.Random(SEED)
     plan = [(name, dice.choice(mocks)) for name in KINDS] + [
         (dice.choice(list(KINDS)), dice.choice(mocks)) for _ in range(DISTURBANCES - len(KINDS))
@@ -84,8 +86,16 @@ def test_nothing_fails_that_need_not(proxy: Proxy, mocks: list[MockBox], start: 
         before = balancer.descriptors()
         results, allowed = asyncio.run(_disturbed(balancer, plan))
         failed = [result for result in results if not result.ok]
+        measured(
+            f"Chaos with seed {SEED}",
+            proxy,
+            requests=len(results),
+            failed=len(failed),
+            may_have_failed=allowed,
+        )
         assert len(results) > 100
-        assert len(failed) <= allowed, (SEED, plan, [(one.status, one.error) for one in failed])
+        how = [(one.status, one.error) for one in failed]
+        assert len(failed) <= allowed, (SEED, [name for name, _ in plan], how)
         eventually(
             lambda: all(mock.state()["in_flight"] == 0 for mock in mocks), 5, "counters return to zero"
         )

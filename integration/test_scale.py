@@ -36,7 +36,7 @@ def descriptors() -> None:
 
 @pytest.mark.usefixtures("descriptors")
 def test_five_thousand_streams_at_once(
-    proxy: Proxy, running_mocks: list[MockBox], start: Start, record_property: Callable[[str, object], None]
+    proxy: Proxy, running_mocks: list[MockBox], start: Start, measured: Callable[..., None]
 ) -> None:
     renewed(running_mocks)
     headers = {"x-mock-pace": f"{FIRST_S},{GAP_S}"}
@@ -46,14 +46,15 @@ def test_five_thousand_streams_at_once(
     with start(chat(), proxy) as balancer:
         idle = balancer.memory_kib()
 
-        async def measured() -> tuple[list[load.Result], int]:
+        async def while_busy() -> tuple[list[load.Result], int]:
             running = asyncio.create_task(load.run(balancer.url, planned, most_late_s=5))
             await asyncio.sleep(ARRIVE_WITHIN_S + 2)
             busy = await asyncio.get_running_loop().run_in_executor(None, balancer.memory_kib)
             return await running, busy
 
-        results, busy = asyncio.run(measured())
+        results, busy = asyncio.run(while_busy())
     failed = [result for result in results if not result.ok]
     assert not failed, (len(failed), failed[:3])
     assert sum(mock.state()["most_in_flight"] for mock in running_mocks) > 0.9 * STREAMS
-    record_property("memory_per_stream_kib", round((busy - idle) / STREAMS, 1))
+    per_stream = round((busy - idle) / STREAMS, 1)
+    measured(f"{STREAMS} slow streams at once", proxy, refused=0, memory_per_stream_in_KiB=per_stream)

@@ -13,6 +13,8 @@ from integration.fleets import SERVERS, Proxy, chat
 from lbgen.lab import load
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from integration.conftest import Start
     from lbgen.lab.boxes import MockBox
 
@@ -49,7 +51,7 @@ def test_an_answered_error_ejects_nobody(
 
 
 @pytest.mark.usefixtures("mocks")
-def test_full_answers_in_form_and_recovers(proxy: Proxy, start: Start) -> None:
+def test_full_answers_in_form_and_recovers(proxy: Proxy, start: Start, measured: Callable[..., None]) -> None:
     fleet = chat(max_in_flight=1, queue={"size": 4, "timeout": "10s"})
     held = load.Planned(0, 1, headers={"x-mock-pace": "1,0"})
     with start(fleet, proxy) as balancer:
@@ -57,6 +59,11 @@ def test_full_answers_in_form_and_recovers(proxy: Proxy, start: Start) -> None:
         served = [result for result in results if result.ok]
         refused = [result for result in results if not result.ok]
         assert len(served) == (4 if proxy.target == "nginx" else 8), results
+        measured(
+            "16 requests to four servers that take one each, with a queue for four", proxy,
+            served=len(served), refused=len(refused), with_status=refused[0].status,
+            refused_within_ms=round(max(result.ended_s for result in refused) * 1000),
+        )  # fmt: skip
         for result in refused:
             assert_refused_in_form(result)
             assert result.ended_s < 1, "the refusal comes at once"

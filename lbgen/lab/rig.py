@@ -50,8 +50,8 @@ class Rig:
         sweep(self._docker)
         self._labels = {LABEL: _owner(os.getpid())}
         self._containers: list[Container] = []
-        self._name = f"lbgen-rig-{os.getpid()}-{time.monotonic_ns() % 10**9}"
-        self._network, self._prefix = self._make_network()
+        self.network = f"lbgen-rig-{os.getpid()}-{time.monotonic_ns() % 10**9}"
+        self._made, self._prefix = self._make_network()
         self._hosts = itertools.count(10)
         atexit.register(self.close)
 
@@ -67,7 +67,7 @@ class Rig:
         _in_parallel(_remove_quietly, tuple(self._containers))
         self._containers.clear()
         try:
-            self._network.remove()
+            self._made.remove()
         except APIError:
             return  # gone already, or swept at the next start
 
@@ -121,8 +121,8 @@ class Rig:
         address = f"{self._prefix}.{next(self._hosts)}"
         endpoint = EndpointConfig(self._docker.api.api_version, aliases=[name], ipv4_address=address)
         container = self._docker.containers.create(
-            image, command, entrypoint=[], hostname=name, labels=self._labels, network=self._name,
-            networking_config={self._name: endpoint}, environment={"PYTHONPATH": CODE_FOLDER},
+            image, command, entrypoint=[], hostname=name, labels=self._labels, network=self.network,
+            networking_config={self.network: endpoint}, environment={"PYTHONPATH": CODE_FOLDER},
         )  # fmt: skip
         self._containers.append(container)
         for folder, archive in archives.items():
@@ -138,7 +138,7 @@ class Rig:
             pool = IPAMPool(subnet=f"{prefix}.0/24", gateway=f"{prefix}.1")
             try:
                 network = self._docker.networks.create(
-                    self._name, driver="bridge", labels=self._labels, ipam=IPAMConfig(pool_configs=[pool])
+                    self.network, driver="bridge", labels=self._labels, ipam=IPAMConfig(pool_configs=[pool])
                 )
             except APIError as error:
                 if "overlap" not in str(error):
