@@ -39,7 +39,18 @@ def sites(made: Assembly, access_log: Syntax) -> tuple[Site, ...]:
         found.append(_site(made, listener, binds, access_log))
         found += _redirects(made, listener, access_log)
     found += [_unclaimed(made, first, lines, access_log) for first, lines in binds.unclaimed()]
-    return tuple(map(_with_hsts_everywhere, found))
+    return tuple(_with_hsts_everywhere(_without_doubles(site)) for site in found)
+
+
+def _without_doubles(site: Site) -> Site:
+    """Keep the first of locations for one path, which NGINX would refuse: probes and ACME go before routes.
+
+    `^~ /x/` and `/x/` are one to NGINX.
+    """
+    kept: dict[str, Location] = {}
+    for location in site.locations:
+        kept.setdefault(location.match.removeprefix("^~ "), location)
+    return site._replace(locations=tuple(kept.values()))
 
 
 def _with_hsts_everywhere(site: Site) -> Site:

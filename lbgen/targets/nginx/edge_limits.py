@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.targets.nginx.errors import PREFIX
 from lbgen.targets.nginx.features import FEATURES, has
 from lbgen.targets.nginx.rates import rate_word
+from lbgen.targets.nginx.routing import covers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,6 +51,34 @@ def _rewrites(fleet: Fleet, verdicts: Verdicts) -> None:
             if grpc and getattr(route, key):
                 reason = "cannot be had for gRPC, whose paths are the names of its methods"
                 verdicts.refused(key, (*route.path, key), reason, "a route without it")
+
+
+def _reserved(fleet: Fleet, verdicts: Verdicts) -> None:
+    """Find paths that NGINX's own locations have."""
+    for listener in fleet.listeners:
+        probes = [
+            ((*listener.path, "status", key), getattr(listener.status, key)) for key in ("live", "ready")
+        ]
+        routes = [
+            ((*route.path, "path"), path)
+            for route in listener.routes
+            for path in (*route.match.paths, *route.match.paths_exact)
+        ]
+        for path, text in (*probes, *routes):
+            if text and covers(PREFIX.rstrip("/"), text):
+                reason = f"is below {PREFIX}, where NGINX's own answers are"
+                verdicts.refused(str(path[-1]), path, reason, "another path")
+
+
+def _answers(fleet: Fleet, verdicts: Verdicts) -> None:
+    """Find fixed answers that NGINX would make something else of."""
+    for route in _routes(fleet):
+        status = route.respond.status if route.respond else 200
+        if status in {301, 302, 303, 307, 308, 444}:
+            reason = (
+                f"{status} is not an answer with a body on NGINX: it redirects to the text, or just hangs up"
+            )
+            verdicts.refused("respond.status", (*route.path, "respond", "status"), reason, "another status")
 
 
 def _priorities(fleet: Fleet, verdicts: Verdicts) -> None:
@@ -113,6 +143,8 @@ RULES: tuple[Callable[[Fleet, Verdicts], None], ...] = (
     _certificates,
     _http2,
     _rewrites,
+    _reserved,
+    _answers,
     _priorities,
     _rates,
     _metrics,

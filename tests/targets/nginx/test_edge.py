@@ -280,6 +280,18 @@ def test_strip_and_add_work_on_the_line_as_sent() -> None:
     assert source["args"][0] == "$request_uri"
 
 
+def test_one_location_a_path() -> None:
+    """NGINX refuses doubles; what the balancer answers itself goes first."""
+    routes = [
+        route("live", paths=("/lb/live", "/.well-known/acme-challenge")),
+        route("space", paths_exact=("/a%20b", "/a b")),
+    ]
+    directives = conf(fleet(*routes, acme=Acme(None, "/var/www")))
+    matches = [" ".join(found["args"]).removeprefix("^~ ") for found in find(directives, "location")]
+    assert len(matches) == len(set(matches))
+    assert args(locations(directives)["= /lb/live"], "return")
+
+
 def test_split_shares_add_up() -> None:
     shares = factory.route("main", pool=None, split={"chat": 2, "other": 1})
     block = next(find(conf(fleet(shares)), "split_clients"))

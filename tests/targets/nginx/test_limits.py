@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lbgen.model import ListenerTls, Metrics, PassiveHealth, Retry, ServerTls, StrategyChoice
+from lbgen.model import ListenerTls, Match, Metrics, PassiveHealth, Respond, Retry, ServerTls, StrategyChoice
 from lbgen.problems import Severity
 from lbgen.targets.nginx import NGINX
 from lbgen.units import Rate
@@ -30,6 +30,10 @@ ERROR, WARNING = Severity.ERROR, Severity.WARNING
 
 def pool(**values):
     return factory.fleet(factory.pool(**values))
+
+
+def routed(**values):
+    return factory.fleet(listeners=(factory.listener(routes=(factory.route(**values),)),))
 
 
 def nothing_written(fleet):
@@ -74,6 +78,9 @@ def test_defaults_cause_nothing() -> None:
             ERROR,
         ),
         (factory.fleet(clients=(factory.client(priority=9),)), "priority", ERROR),
+        (routed(match=Match(paths=("/.lbgen/read",))), "path", ERROR),
+        (routed(pool=None, respond=Respond(302, "/x", "text/plain")), "respond.status", ERROR),
+        (pool(strategy=StrategyChoice("prefix")), "strategy.load_factor", WARNING),
         (factory.fleet(clients=(factory.client(rate=Rate(1000, 3600)),)), "rate", WARNING),
         (factory.fleet(metrics=Metrics((), (), None, None, ("metrics",))), "metrics", WARNING),
     ],
