@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.images import GENERATIONS, ImageError, resolve
+from integration.debian import ImageError
+from integration.images import GENERATIONS, resolve
 from lbgen.cli.guard import run
 
 if TYPE_CHECKING:

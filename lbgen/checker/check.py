@@ -12,7 +12,7 @@ from lbgen.checker.nginx import NginxChecker
 from lbgen.checker.programs import find
 from lbgen.checker.spec import Message, Verdict
 from lbgen.checker.surroundings import Surroundings
-from lbgen.problems import Location, Problem, Severity
+from lbgen.problems import LbgenError, Location, Problem, Severity
 from lbgen.render import render
 from lbgen.runtimes.spec import NoProgramError
 from lbgen.secret_values import StandInSecrets
@@ -69,7 +69,7 @@ class _Answer(NamedTuple):
     messages: tuple[Message, ...]
     notes: tuple[str, ...]
     texts: Mapping[str, str]
-    """The files as the program saw them, with the stand-ins."""
+    """The files as the program saw them, with the stand-ins, without those that hold secrets."""
 
 
 def check_target(
@@ -130,7 +130,7 @@ def _ask(asked: _Asked, found: Found) -> _Answer:
         finished = found.program.run(checker.arguments(folder / files[0].path, found.version), folder)
         placed = (_placed(message, folder) for message in checker.messages(finished.output))
         messages = tuple(secrets.masked(message, in_secret_file=message.file in hidden) for message in placed)
-    texts = {file.path: file.text for file in files}
+    texts = {file.path: file.text.replace(f"{folder}/", "") for file in files if not file.secret}
     return _Answer(finished, messages, tuple(_notes(around.replaced)), texts)
 
 
@@ -169,7 +169,7 @@ def _verdict(asked: _Asked, found: Found, answer: _Answer) -> Verdict:
     if other:  # what another version warns of need not hold for the one that the fleet is for
         notes += tuple(f"warns: {message.text}" for message in messages if not message.is_error)
         messages = [message for message in messages if message.is_error]
-    files = _texts(asked) if messages else {}
+    files = _texts(asked, answer.texts) if messages else {}
     problems = tuple(_problem(asked.target, message, files, answer.texts) for message in messages)
     line = f"{asked.target} {found.version}: {_outcome(problems)}"
     if other:
@@ -196,16 +196,23 @@ def _ending(finished: Finished) -> str:
     return finished.output.strip() or f"the program ended with {finished.code} and said nothing"
 
 
-def _texts(asked: _Asked) -> dict[str, str]:
-    """Return the files as they are for the user, by ``TARGET/PATH``; those with secrets are left out."""
-    files = render(asked.fleet, asked.target, templates=asked.templates, secrets=StandInSecrets())
-    return {f"{asked.target}/{file.path}": file.text for file in files if not file.secret}
+def _texts(asked: _Asked, seen: Mapping[str, str]) -> dict[str, str]:
+    """Return the files as they are for the user, by ``TARGET/PATH``; those with secrets are left out.
+
+    Where they cannot be made here, because one needs a certificate that is not here: as they were seen.
+    """
+    try:
+        files = render(asked.fleet, asked.target, templates=asked.templates, secrets=StandInSecrets())
+        texts = {file.path: file.text for file in files if not file.secret}
+    except LbgenError:
+        texts = dict(seen)
+    return {f"{asked.target}/{path}": text for path, text in texts.items()}
 
 
 def _problem(target: str, message: Message, files: Mapping[str, str], seen: Mapping[str, str]) -> Problem:
     name = f"{target}/{message.file}"
     location = None
-    if name in files and message.line:
+    if name in files and message.file in seen and message.line:
         lines = files[name].splitlines()
         line = _line_for_user(seen[message.file].splitlines(), lines, message.line)
         text = lines[line - 1]
