@@ -19,32 +19,26 @@ from lbgen.targets.spec import Syntax
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import Listener, Pool, Route
-    from lbgen.problems import Path
+    from lbgen.model import Pool, Route
     from lbgen.targets.nginx.assembly import Assembly
     from lbgen.targets.nginx.frame import Frame
     from lbgen.targets.nginx.views import Check
 
-TUNNEL = "-tunnel"
+# The names of routes are slugs, which have no underscore: what is added behind one cannot be another's name.
+TUNNEL = "_tunnel"
 
 
 class Destinations:
-    """The named locations of one listener."""
+    """The named locations of one listener, whose routes have names of their own."""
 
     not_found = "lb-not-found"
     unreadable = "lb-model-unreadable"
 
-    def __init__(self, made: Assembly, listener: Listener, frame: Frame) -> None:
+    def __init__(self, made: Assembly, frame: Frame) -> None:
         self._made = made
         self._frame = frame
-        self._names = dict(
-            zip(
-                (route.path for route in listener.routes),
-                unique(route.name for route in listener.routes),
-                strict=True,
-            )
-        )
-        self._uris: dict[Path, tuple[Syntax, tuple[Check, ...]]] = {}
+        self._uris: dict[str, tuple[Syntax, tuple[Check, ...]]] = {}
+        self._splits: dict[str, Syntax] = {}
         self._located: dict[str, Location] = {}
         self._suffix = _tunnel_suffix(made) if frame.tunnels else ""
 
@@ -78,10 +72,9 @@ class Destinations:
 
     def name(self, route: Route) -> str:
         """Return the name, perhaps with a variable, of the location that serves this route."""
-        base = f"route-{self._names[route.path]}"
+        base = f"route-{route.name}"
         if route.split:
-            self._add_split(base, route)
-            return f"${self._split_variable(base)}{self._suffix}"
+            return f"{self._split(base, route)}{self._suffix}"
         self._add(base, route, route.pool)
         return f"{base}{self._suffix}"
 
@@ -136,9 +129,9 @@ class Destinations:
         )
 
     def _uri(self, route: Route) -> tuple[Syntax, tuple[Check, ...]]:
-        if route.path not in self._uris:
-            self._uris[route.path] = upstream_uri(self._made, route)
-        return self._uris[route.path]
+        if route.name not in self._uris:
+            self._uris[route.name] = upstream_uri(self._made, route)
+        return self._uris[route.name]
 
     def _when_down(self, route: Route, pool: Pool) -> tuple[Syntax, ...]:
         """Return the lines that lead a request that reached no server to another pool.
@@ -159,26 +152,27 @@ class Destinations:
         return (*others, *lines)
 
     def _fallback(self, route: Route) -> str:
-        name = f"route-{self._names[route.path]}-down"
+        name = f"route-{route.name}_down"
         self._add(name, route._replace(when_down=None), route.when_down)
         return name
 
-    def _split_variable(self, base: str) -> str:
-        return "lb_" + base.replace("-", "_")
+    def _split(self, base: str, route: Route) -> Syntax:
+        """Return the variable that names one of the locations that the route's requests are shared out to."""
+        if base not in self._splits:
+            self._splits[base] = Syntax(f"$lb_split_{self._made.number('split')}")
+            self._add_split(base, route)
+        return self._splits[base]
 
     def _add_split(self, base: str, route: Route) -> None:
-        variable = Syntax(f"${self._split_variable(base)}")
-        if any(split.variable == variable for split in self._made.splits):
-            return
         targets = unique(route.split)
         entries = []
         for (pool, _), target, percent in zip(
             route.split.items(), targets, percentages(route.split), strict=True
         ):
-            name = f"{base}-to-{target}"
+            name = f"{base}_to_{target}"
             self._add(name, route, pool)
             entries.append(Pair(Syntax(percent), Syntax(name)))
-        self._made.splits.append(Map(self._split_source(route), variable, tuple(entries)))
+        self._made.splits.append(Map(self._split_source(route), self._splits[base], tuple(entries)))
 
     def _split_source(self, route: Route) -> Syntax:
         if route.split_by == "request":

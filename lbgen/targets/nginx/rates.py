@@ -42,9 +42,9 @@ def _client_limits(made: Assembly, listener: Listener) -> Iterator[Syntax]:
             continue
         key = _only(made, client, slug)
         if client.rate:
-            yield _rate(made, f"lb-rate-client-{slug}", key, client.rate, client.burst)
+            yield _rate(made, f"lb-rate-client_{slug}", key, client.rate, client.burst)
         if client.max_in_flight:
-            yield _concurrent(made, f"lb-busy-client-{slug}", key, client.max_in_flight)
+            yield _concurrent(made, f"lb-busy-client_{slug}", key, client.max_in_flight)
 
 
 def _only(made: Assembly, client: Client, slug: Syntax) -> Syntax:

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from lbgen.targets.nginx import bodies, conditions
 from lbgen.targets.nginx.destinations import Destinations
 from lbgen.targets.nginx.quoting import quote_plain, regex_word
+from lbgen.targets.nginx.words import unique
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ class Candidate(NamedTuple):
 
 def route_locations(made: Assembly, listener: Listener, frame: Frame) -> Iterator[Location]:
     """Yield the locations of a listener's routes."""
-    destinations = Destinations(made, listener, frame)
+    # Names tell routes apart: those that follow from the pools' models share one place in the file.
+    names = unique(route.name for route in listener.routes)
+    routes = (route._replace(name=name) for route, name in zip(listener.routes, names, strict=True))
+    listener = listener._replace(routes=tuple(routes))
+    destinations = Destinations(made, frame)
     spots = _spots(listener)
     for spot in spots:
         yield from _at(made, spot, spots, candidates(listener, spot), destinations)

@@ -84,6 +84,14 @@ def test_globs(glob: str, name: str, fits: bool) -> None:
     assert bool(re.fullmatch(model_regex([glob]), name)) is fits
 
 
+def test_routes_from_one_place_in_the_file_keep_their_pools() -> None:
+    """As those have that follow from the pools' models."""
+    same = [route._replace(path=("listeners", "default", "routes")) for route in ROUTES]
+    found = locations(directives(*same))
+    assert args(found["@route-a"], "proxy_pass") == [["http://chat"]]
+    assert args(found["@route-b"], "proxy_pass") == [["http://other"]]
+
+
 def test_the_body_is_read_only_where_a_route_needs_it() -> None:
     found = locations(directives())
     assert args(found["/"], "mirror") == [["/.lbgen/read"]]

@@ -298,14 +298,39 @@ def test_split_shares_add_up() -> None:
     assert [entry["directive"] for entry in block["block"]] == ["66.66%", "*"]
 
 
+def test_names_that_look_alike_do_not_meet() -> None:
+    """Two listeners with a route of one name; a route that is called as if it were part of another."""
+
+    def routes(first: str, second: str):
+        shares = factory.route("main", pool=None, split={first: 1, second: 1}, when_down=first, path=("r", 0))
+        return (
+            shares,
+            route("main-to-chat", "third", paths=("/x",)),
+            route("main-down", "third", paths=("/y",)),
+        )
+
+    pools = [factory.pool(name) for name in ("chat", "other", "third")]
+    listeners = (
+        factory.listener("a", binds=(Address("*", 1),), routes=routes("chat", "other")),
+        factory.listener("b", binds=(Address("*", 2),), routes=routes("third", "other")),
+    )
+    directives = conf(factory.fleet(*pools, listeners=listeners))
+    variables = [block["args"][1] for block in find(directives, "split_clients")]
+    assert len(set(variables)) == 2
+    for server, first in zip(list(find(directives, "server"))[-2:], ("chat", "third"), strict=True):
+        found = locations(server["block"])
+        assert args(found[f"@route-main_to_{first}"], "proxy_pass") == [[f"http://{first}"]]
+        assert args(found["/x/"], "proxy_pass") == [["http://third"]]
+
+
 def test_upgrades_are_exactly_websocket() -> None:
     directives = conf(fleet(websocket=True))
     tunnel = next(block for block in find(directives, "map") if block["args"][1] == "$lb_tunnel")
     assert [entry["directive"] for entry in tunnel["block"]] == ["default", "~*^websocket$"]
     found = locations(directives)
-    assert ["Connection", "upgrade"] in args(found["@route-default-tunnel"], "proxy_set_header")
+    assert ["Connection", "upgrade"] in args(found["@route-default_tunnel"], "proxy_set_header")
     assert ["Connection", ""] in args(found["@route-default"], "proxy_set_header")
-    assert args(found["@route-default-tunnel"], "proxy_read_timeout") == [["1h"]]
+    assert args(found["@route-default_tunnel"], "proxy_read_timeout") == [["1h"]]
 
 
 def test_headers_with_underscores_are_let_in_when_asked_for() -> None:
