@@ -13,8 +13,8 @@ from lbgen.cli.guard import run
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Host names, certificates and a user that no container has.
-POOLS = """
+# Host names, certificates, a user, an address and a key that no container has.
+FLEET = """
 pools:
   chat:
     servers: ["gpu-[0-3].invalid:8000", "[fd00::2]:8000"]
@@ -22,9 +22,6 @@ pools:
 targets:
   nginx: {version: "%(nginx)s", user: nosuchuser}
   haproxy: {version: "%(haproxy)s", user: nosuchuser}
-"""
-# An address and a key that no container has, either.
-EDGE = """
 listeners:
   public:
     bind: "203.0.113.9:443"
@@ -36,7 +33,7 @@ clients:
 """
 KINDS = {
     "nginx": ("host names", "certificate files", "secrets", "user", "listen addresses"),
-    "haproxy": ("host names", "certificate files", "user"),
+    "haproxy": ("host names", "certificate files", "secrets", "user"),
 }
 
 
@@ -53,11 +50,11 @@ def suite(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def fleet(suite: str, target: str, tmp_path: Path) -> Path:
+def fleet(suite: str, tmp_path: Path) -> Path:
     path = tmp_path / "fleet.yaml"
     generation = GENERATIONS[suite]
-    pools = POOLS % {"nginx": generation.nginx, "haproxy": generation.haproxy}
-    path.write_text(pools + (EDGE if target == "nginx" else ""), encoding="utf-8")
+    text = FLEET % {"nginx": generation.nginx, "haproxy": generation.haproxy}
+    path.write_text(text, encoding="utf-8")
     return path
 
 

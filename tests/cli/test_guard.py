@@ -24,6 +24,14 @@ def test_a_reader_that_leaves():
     assert done.stdout.strip().endswith(("141", "0"))
 
 
+def test_nobody_reads_the_messages():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*LBGEN, "rendr"], stdout=subprocess.PIPE, stderr=writer, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stdout) == (guard.BROKEN_PIPE, b"")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full: run the tests on Linux")
 @pytest.mark.parametrize("arguments", [["schema"], ["--help"], ["--version"], ["completion", "bash"]])
 def test_a_full_disk(arguments):
