@@ -88,18 +88,29 @@ def _secret(text: str) -> Secret | None:
 
 
 class HeaderValue(Text):
-    """A header's value: printable ASCII, or a reference to a secret."""
+    """A header's value: printable ASCII, or, unless it is only compared, a reference to a secret."""
 
-    __slots__ = ()
+    __slots__ = ("compared",)
 
-    def __init__(self) -> None:
-        super().__init__("a header's value, printable ASCII without spaces around it", parse=_header_value)
+    def __init__(self, compared: bool = False) -> None:
+        what = "a header's value, printable ASCII without spaces around it"
+        super().__init__(what, parse=_compared_value if compared else _header_value)
+        self.compared = compared
 
     def schema(self) -> dict[str, Any]:
-        return {"type": "string", "pattern": r"^(?=[^ ]|$)(?!.* $)[ -~]*$", "maxLength": self.limit}
+        pattern = r"(?=[^ ]|$)(?!.* $)[ -~]*$"
+        start = "^(?!env:|file:)" if self.compared else "^"
+        return {"type": "string", "pattern": start + pattern, "maxLength": self.limit}
 
     def written(self, value: Value) -> Value:
         return str(value)
+
+
+def _compared_value(text: str) -> str:
+    value = _header_value(text)
+    if not isinstance(value, str):
+        raise ValueError("a header is compared with a plain text; keys of clients belong to 'clients'")
+    return value
 
 
 def _header_value(text: str) -> str | Secret:

@@ -79,7 +79,7 @@ ROUTE = Struct(
     ),
     Field(
         "header",
-        MapOf(HeaderName(), HeaderValue(), least=1),
+        MapOf(HeaderName(), HeaderValue(compared=True), least=1),
         doc="Headers that have to have these values.",
         example={"X-Tier": "batch"},
     ),
