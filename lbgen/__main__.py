@@ -13,12 +13,16 @@ import os  # noqa: E402
 import sys  # noqa: E402
 from typing import NoReturn  # noqa: E402
 
-from lbgen.cli.guard import run  # noqa: E402
-
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
-    _leave(run(sys.argv[1:]))
+    try:
+        from lbgen.cli.guard import run  # noqa: PLC0415 - so that Ctrl-C is caught while it is imported, too
+
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = 130
+    _leave(code)
 
 
 def _leave(code: int) -> NoReturn:

@@ -127,6 +127,8 @@ def _look(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> in
         console.result(diff(differing))
     for change in changes:
         _say(console, change, _FOUND)
+    if not differing:
+        console.note(f"nothing differs in {directory}")
     return 1 if wanted.check and differing else 0
 
 

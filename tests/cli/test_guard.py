@@ -55,6 +55,20 @@ def test_closed_streams(arguments, code):
     assert "Traceback" not in done.stderr
 
 
+def test_ctrl_c_while_everything_is_imported():
+    script = (
+        "import sys, lbgen.__main__ as main\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'lbgen.cli.app':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+        "main.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_ctrl_c():
     environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(

@@ -57,7 +57,9 @@ def test_check_tells_whether_files_differ_and_writes_nothing(lbgen, smallest, tm
     assert lbgen("render", smallest, "-o", "out", "--check").code == 1
     assert not (tmp_path / "out").exists()
     lbgen("render", smallest, "-o", "out")
-    assert lbgen("render", smallest, "-o", "out", "--check").code == 0
+    ended = lbgen("render", smallest, "-o", "out", "--check")
+    assert ended.code == 0
+    assert "nothing differs in out" in ended.err
     path = tmp_path / "out/nginx/nginx.conf"
     path.write_text(path.read_text() + "# by hand\n")
     ended = lbgen("render", smallest, "-o", "out", "--check")
