@@ -186,6 +186,9 @@ def split_rules(rules: Rules, listener: Listener) -> None:
 
 
 def _answer(respond: Respond) -> str:
+    if not respond.body:
+        # Seen on 2.6: an empty string is an error, and a type without a body a warning.
+        return f"status {respond.status}"
     words = f"status {respond.status} content-type {text_word(respond.content_type)}"
     return f"{words} string {text_word(respond.body)}"
 
