@@ -262,7 +262,8 @@ POOL = Struct(
         "models",
         ListOf(MODEL, single=True),
         [],
-        "Names of the models that clients may ask for here; '*' stands for anything.",
+        "Names of the models that clients may ask for here; '*' stands for anything. "
+        "Where routes go by model, they are what /v1/models lists.",
         example=["meta-llama/Llama-3.3-70B-Instruct", "llama-70b*"],
         instead_of=("model",),
     ),
