@@ -37,8 +37,29 @@ CODES: Mapping[str, str] = {
     "wrong-type": "a value has the wrong type",
     "bad-value": "a value has the right type and is not allowed",
     "literal-secret": "a secret stands in the file in place of a reference to it",
+    # names and references within the fleet
+    "unknown-pool": "a pool is named that does not exist",
+    "unknown-client": "a client is named that does not exist",
+    "duplicate-name": "two things of one kind have the same name",
+    "duplicate-server": "a pool has the same address twice",
+    "empty-pool": "a pool has no servers",
+    "discover-file": "a file of servers cannot be read",
+    "unrouted-pool": "no route leads to a pool",
+    "split-of-nothing": "all shares of a split are 0",
+    "key-without-effect": "a key is written where it does nothing",
+    "listener-without-auth": "the fleet has clients, and a listener does not say who may call",
+    "no-clients": "a listener asks for keys, and no client has one",
+    "balancers-mismatch": "the number of balancers is not that of their peers",
+    "cap-below-balancers": "a number is too small to be divided among the balancers",
+    # targets
+    "target-degraded": "a target does what is written with less protection",
+    "target-refused": "a target cannot do what is written",
+    "without-unused": "'without' accepts a loss that does not happen",
+    "version-too-old": "a target's version is older than the oldest supported one",
     # comments
     "unknown-code": "a comment ignores a code that does not exist",
     "unused-ignore": "a comment ignores what is not there",
     "ignored-error": "a comment tries to ignore an error",
+    # workloads
+    "bad-trace-row": "a row of a trace cannot be read",
 }

@@ -62,7 +62,7 @@ def load(
         ]
         sound = not any(problem.is_error for problem in problems)
         further = _findings(built.fleet) if sound else _findings_of_wreck(built.fleet)
-        problems += placed(further if sound else apart_from(problems, further), document)
+        problems += placed(further if sound else apart_from(problems, further, document), document)
         # What another target or version would say is not known, so nothing can be called unused.
         complete = sound and not targets and not versions
         problems = without_ignored(problems, sources, complete=complete)

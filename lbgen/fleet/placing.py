@@ -20,14 +20,17 @@ def placed(problems: Iterable[Problem], document: Document) -> Iterator[Problem]
             yield problem._replace(location=document.locate(problem.path, problem.on_key))
 
 
-def apart_from(errors: Iterable[Problem], further: Iterable[Problem]) -> Iterator[Problem]:
-    """Yield the further problems that are not about the same values as the errors.
+def apart_from(
+    errors: Iterable[Problem], further: Iterable[Problem], document: Document
+) -> Iterator[Problem]:
+    """Yield the further problems about values that are written, and others than the errors are about.
 
-    A pool whose servers were refused looks as if it had none; that is no second mistake.
+    A pool whose servers were refused looks as if it had none, and a misspelt 'listeners' leaves
+    the default one; those are no second mistakes.
     """
     paths = [problem.path for problem in errors if problem.is_error and problem.path]
     for problem in further:
-        if problem.path and not any(_related(problem.path, path) for path in paths):
+        if document.written(problem.path) and not any(_related(problem.path, path) for path in paths):
             yield problem
 
 
