@@ -37,7 +37,7 @@ def _crash(mock: MockBox) -> int:
     mock.crash()
     time.sleep(0.5)
     mock.start()
-    return in_flight + 2  # between counting and killing, requests still come
+    return in_flight + 2  # between counting and killing, requests still come and go
 
 
 def _freeze(mock: MockBox) -> int:
@@ -111,6 +111,7 @@ async def _disturbed(balancer: Balancer, plan: list[tuple[str, MockBox]]) -> tup
             yield load.Planned(0, 5, headers=PACE)
 
     running = asyncio.create_task(load.closed(balancer.url, requests(), PARALLEL, fresh=True))
+    await asyncio.sleep(1)
     allowed = 0
     for name, mock in plan:
         allowed += await asyncio.get_running_loop().run_in_executor(None, KINDS[name], mock)
