@@ -171,10 +171,11 @@ def _strategies() -> str:
 
 
 def _parameters(fields: Iterable[Field]) -> list[str]:
-    rows = [_line(f"`{field.name}`", _value(field), _default(field), field.doc) for field in fields]
-    return (
-        ["", "| parameter | value | default | what it is for |", "|---|---|---|---|", *rows] if rows else []
-    )
+    rows = []
+    for field in fields:
+        verdicts = (_support(target, f"{STRATEGY_KEY}.{field.name}") for target in TARGETS.values())
+        rows.append(_line(f"`{field.name}`", _value(field), _default(field), field.doc, *verdicts))
+    return ["", *_header("parameter", "value", "default", "what it is for"), *rows] if rows else []
 
 
 if __name__ == "__main__":

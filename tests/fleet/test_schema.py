@@ -187,6 +187,9 @@ def test_targets_of_the_table_are_those_of_the_registry():
 
 def test_targets_speak_of_keys_that_exist():
     known = {key.path for key in keys(FLEET)} | {f"{STRATEGY_KEY}.{name}" for name in STRATEGIES}
+    known |= {
+        f"{STRATEGY_KEY}.{field.name}" for strategy in STRATEGIES.values() for field in strategy.parameters
+    }
     for target in TARGETS.values():
         assert {row.key for row in target.support} <= known
 
