@@ -7,7 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from lbgen.fleet.core_schema import STR, core_tag
-from lbgen.fleet.written import Leaf, Remark, Tree
+from lbgen.fleet.leaves import Leaf, Remark
+from lbgen.fleet.written import Tree
 from lbgen.problems import path_text
 
 if TYPE_CHECKING:

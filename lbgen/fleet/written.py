@@ -6,10 +6,20 @@ Keys stand in the order of the field table.
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from lbgen.engines import ENGINES
+from lbgen.fleet.leaves import (
+    DEFAULT,
+    Leaf,
+    Remark,
+    binds,
+    conditions,
+    plain,
+    respond_values,
+    timeouts_values,
+    times,
+)
 from lbgen.fleet.references import SET
 from lbgen.fleet.schema.settings import TARGET_STRUCTS
 from lbgen.model import Secret
@@ -17,7 +27,7 @@ from lbgen.strategies.registry import STRATEGIES
 from lbgen.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from lbgen.fleet.source import Document
     from lbgen.model import (
@@ -31,26 +41,8 @@ if TYPE_CHECKING:
         Route,
         Server,
         TargetSettings,
-        Timeouts,
     )
     from lbgen.problems import Path
-    from lbgen.units import Address
-
-DEFAULT = "default"
-
-
-class Leaf(NamedTuple):
-    """A value as a file writes it, and where it came from: ``prod.yaml:12``, ``default``, ``engine vllm``."""
-
-    value: Any
-    origin: str
-
-
-class Remark(NamedTuple):
-    """What a fleet file only says in a comment: to write it would change what is rendered."""
-
-    tree: Any
-    text: str
 
 
 class Tree:
@@ -87,7 +79,7 @@ class Tree:
     def _leaves(self, path: Path, values: Mapping[str, Any], default: str = DEFAULT) -> dict[str, Any]:
         """Return a leaf for each value that is there."""
         return {
-            key: Leaf(_plain(value), self._origin((*path, key), default=default))
+            key: Leaf(plain(value), self._origin((*path, key), default=default))
             for key, value in values.items()
             if value is not None
         }
@@ -112,13 +104,13 @@ class Tree:
         tree["health"] = self._health(pool, engine.health_path)
         tree["passive_health"] = self._passive_health(pool)
         tree["warmup"] = self._switch((*path, "warmup"), pool.warmup and format_duration(pool.warmup))
-        tree["retry"] = self._leaves((*path, "retry"), _times(pool.retry._asdict(), "within"))
-        tree["timeouts"] = self._leaves((*path, "timeouts"), _timeouts(pool.timeouts))
+        tree["retry"] = self._leaves((*path, "retry"), times(pool.retry._asdict(), "within"))
+        tree["timeouts"] = self._leaves((*path, "timeouts"), timeouts_values(pool.timeouts))
         tree["keepalive"] = self._keepalive(pool)
         tree["tls"] = self._tls(pool)
         tree |= self._leaves(path, {"protocol": pool.protocol, "host_header": pool.host_header})
         tree["headers"] = self._headers((*path, "headers"), pool.headers)
-        tree["dns"] = self._leaves((*path, "dns"), _times(pool.dns._asdict(), "valid"))
+        tree["dns"] = self._leaves((*path, "dns"), times(pool.dns._asdict(), "valid"))
         if pool.discover is not None:
             tree["discover"] = self._leaves((*path, "discover"), pool.discover._asdict())
         return tree | self._leaves(path, {"allow_empty": pool.allow_empty, "standby": pool.standby})
@@ -132,7 +124,7 @@ class Tree:
 
     def _passive_health(self, pool: Pool) -> Any:  # noqa: ANN401 - a mapping or a remark
         path = (*pool.path, "passive_health")
-        tree = self._leaves(path, _times(pool.passive_health._asdict(), "window", "eject"))
+        tree = self._leaves(path, times(pool.passive_health._asdict(), "window", "eject"))
         if self._document.written(path):
             return tree
         return Remark(tree, "default, which HAProxy gets only where it is written")
@@ -168,7 +160,7 @@ class Tree:
             return self._switch(path, None)
         if pool.health.path is None and engine_path is not None:
             return Leaf("tcp", self._origin(path))
-        values = _times(pool.health._asdict(), "interval", "timeout")
+        values = times(pool.health._asdict(), "interval", "timeout")
         tree = self._leaves(path, values)
         if "path" in tree:
             origin = self._origin((*path, "path"), default=f"engine {pool.engine}")
@@ -179,7 +171,7 @@ class Tree:
         path = (*pool.path, "keepalive")
         if pool.keepalive is None:
             return self._switch(path, None)
-        tree = self._leaves(path, _times(pool.keepalive._asdict(), "idle_timeout"))
+        tree = self._leaves(path, times(pool.keepalive._asdict(), "idle_timeout"))
         origin = self._origin((*path, "idle_timeout"), default=f"engine {pool.engine}")
         tree["idle_timeout"] = tree["idle_timeout"]._replace(origin=origin)
         return tree
@@ -196,10 +188,10 @@ class Tree:
 
     def _listener(self, listener: Listener) -> dict[str, Any]:
         path = listener.path
-        tree = self._leaves(path, {"bind": _binds(listener.binds), "hosts": listener.hosts or None})
+        tree = self._leaves(path, {"bind": binds(listener.binds), "hosts": listener.hosts or None})
         if listener.tls:
             tree["tls"] = self._leaves((*path, "tls"), listener.tls._asdict())
-        tree |= self._leaves(path, {"redirect_from": _binds(listener.redirect_from)})
+        tree |= self._leaves(path, {"redirect_from": binds(listener.redirect_from)})
         if listener.acme:
             tree["acme"] = self._leaves((*path, "acme"), listener.acme._asdict())
         tree |= self._leaves(path, {"http2": listener.http2, "max_body": format_size(listener.max_body)})
@@ -237,25 +229,10 @@ class Tree:
 
     def _route(self, route: Route) -> dict[str, Any]:
         path = route.path
-        match = route.match
-        conditions = {
-            "host": match.hosts,
-            "method": match.methods,
-            "path": match.paths,
-            "path_exact": match.paths_exact,
-            "header": match.headers,
-            "model": match.models,
-        }
-        numbers = {
-            "prompt_over": match.prompt_over and format_size(match.prompt_over),
-            "prompt_under": match.prompt_under and format_size(match.prompt_under),
-            "max_tokens_over": match.max_tokens_over,
-            "websocket": match.websocket,
-        }
-        tree = self._leaves(path, {"name": route.name, **_there(conditions), **numbers})
+        tree = self._leaves(path, {"name": route.name, **conditions(route.match)})
         tree |= self._leaves(path, {"pool": route.pool, "split": route.split or None})
         if route.respond:
-            tree["respond"] = self._leaves((*path, "respond"), _respond(route))
+            tree["respond"] = self._leaves((*path, "respond"), respond_values(route))
         kind, _, header = route.split_by.partition(":")
         by = {"header": header} if header else kind
         values = {
@@ -266,7 +243,7 @@ class Tree:
             "priority": route.priority,
         }
         tree |= self._leaves(path, values)
-        timeouts = self._leaves((*path, "timeouts"), _timeouts(route.timeouts))
+        timeouts = self._leaves((*path, "timeouts"), timeouts_values(route.timeouts))
         if timeouts:
             tree["timeouts"] = timeouts
         if route.headers.set or route.headers.remove:
@@ -290,7 +267,7 @@ class Tree:
         metrics = fleet.metrics
         if metrics is None:
             return {}
-        tree = self._leaves(metrics.path, {"bind": _binds(metrics.binds), "allow": metrics.allow})
+        tree = self._leaves(metrics.path, {"bind": binds(metrics.binds), "allow": metrics.allow})
         if metrics.user is not None:
             auth = {"user": metrics.user, "password": metrics.password}
             tree["auth"] = self._leaves((*metrics.path, "auth"), auth)
@@ -316,44 +293,3 @@ class Tree:
         ):
             tree["version"] = Leaf(str(settings.version), "--target-version")
         return tree
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of the model
-    if isinstance(value, Secret):
-        return str(value)
-    if isinstance(value, tuple | list):
-        # Addresses are tuples, too.
-        return str(value) if hasattr(value, "_fields") else [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return value
-
-
-def _times(values: dict[str, Any], *names: str) -> dict[str, Any]:
-    return values | {name: format_duration(values[name]) for name in names if values[name] is not None}
-
-
-def _timeouts(timeouts: Timeouts) -> dict[str, Any]:
-    return _times(timeouts._asdict(), *timeouts._fields)
-
-
-def _binds(binds: Iterable[Address]) -> list[Any]:
-    return [bind.port if bind.host == "*" else str(bind) for bind in binds]
-
-
-def _there(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value}
-
-
-def _respond(route: Route) -> dict[str, Any]:
-    respond = route.respond
-    if respond is None:
-        return {}
-    if respond.content_type == "application/json":
-        try:
-            data = json.loads(respond.body)
-        except ValueError:
-            data = None
-        if data is not None and json.dumps(data, separators=(",", ":")) == respond.body:
-            return {"status": respond.status, "json": data}
-    return respond._asdict()
