@@ -19,8 +19,7 @@ from lbgen.targets.registry import TARGETS
 from lbgen.vocabulary import Support
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from lbgen.strategies.spec import Strategy
     from lbgen.targets.spec import Row, Target
 
 STRATEGY_KEY = "pools.*.strategy"
@@ -166,16 +165,22 @@ def _strategies() -> str:
         cells = [f"`{strategy.name}`", aliases, strategy.summary, *verdicts]
         lines.append(_line(*cells))
     for strategy in STRATEGIES.values():
-        lines += ["", f"### `{strategy.name}`", "", strategy.advice, *_parameters(strategy.parameters)]
+        lines += ["", f"### `{strategy.name}`", "", strategy.advice, *_parameters(strategy)]
     return "\n".join(lines) + "\n"
 
 
-def _parameters(fields: Iterable[Field]) -> list[str]:
+def _parameters(strategy: Strategy) -> list[str]:
     rows = []
-    for field in fields:
-        verdicts = (_support(target, f"{STRATEGY_KEY}.{field.name}") for target in TARGETS.values())
+    for field in strategy.parameters:
+        verdicts = (_parameter_support(target, strategy.name, field.name) for target in TARGETS.values())
         rows.append(_line(f"`{field.name}`", _value(field), _default(field), field.doc, *verdicts))
     return ["", *_header("parameter", "value", "default", "what it is for"), *rows] if rows else []
+
+
+def _parameter_support(target: Target, strategy: str, parameter: str) -> str:
+    whole = _support(target, f"{STRATEGY_KEY}.{strategy}").partition(":")[0]
+    own = _support(target, f"{STRATEGY_KEY}.{parameter}")
+    return whole if whole.startswith(Support.REFUSED.value) else own
 
 
 if __name__ == "__main__":
