@@ -109,7 +109,7 @@ class HeaderValue(Text):
 def _compared_value(text: str) -> str:
     value = _header_value(text)
     if not isinstance(value, str):
-        raise ValueError("a header is compared with a plain text; keys of clients belong to 'clients'")
+        raise ValueError("a header is compared with a plain text; keys of clients belong to 'clients'")  # noqa: TRY004 - bad input
     return value
 
 
