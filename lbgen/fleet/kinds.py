@@ -108,9 +108,9 @@ class HeaderValue(Text):
 
 def _compared_value(text: str) -> str:
     value = _header_value(text)
-    if not isinstance(value, str):
-        raise ValueError("a header is compared with a plain text; keys of clients belong to 'clients'")  # noqa: TRY004 - bad input
-    return value
+    if isinstance(value, str):
+        return value
+    raise ValueError("a header is compared with a plain text; keys of clients belong to 'clients'")
 
 
 def _header_value(text: str) -> str | Secret:

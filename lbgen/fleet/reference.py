@@ -178,9 +178,11 @@ def _parameters(strategy: Strategy) -> list[str]:
 
 
 def _parameter_support(target: Target, strategy: str, parameter: str) -> str:
-    whole = _support(target, f"{STRATEGY_KEY}.{strategy}").partition(":")[0]
-    own = _support(target, f"{STRATEGY_KEY}.{parameter}")
-    return whole if whole.startswith(Support.REFUSED.value) else own
+    """Return what a target makes of a parameter: its own row, else that of its strategy."""
+    own = f"{STRATEGY_KEY}.{parameter}"
+    if any(row.key == own for row in target.support):
+        return _support(target, own)
+    return _support(target, f"{STRATEGY_KEY}.{strategy}").partition(":")[0]
 
 
 if __name__ == "__main__":
