@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from integration.images import GENERATIONS, ImageError, resolve
+from integration.debian import ImageError
+from integration.images import GENERATIONS, resolve
 from lbgen.cli.guard import run
 
 FLEETS = sorted((Path(__file__).parent.parent / "tests" / "fleets").glob("*.yaml"))

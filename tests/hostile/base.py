@@ -123,6 +123,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
 }
 
+OWN_KEYS = ("pools", "listeners", "clients", "set", "header", "headers", "split", "json")
+"""Mappings whose keys the user chooses; what is no key elsewhere is unknown, whatever it is."""
+
 NOT_IN_THE_BASE = {
     "pools.*.discover.file": "a file that is read; only its name is a text, and a wrong one is an error",
     "listeners.*.tls.directory": "HAProxy alone, in place of certificate",
@@ -154,7 +157,8 @@ def places(value: Any, at: Place = ()) -> list[Place]:
         return [place for index, item in enumerate(value) for place in places(item, (*at, index))]
     if isinstance(value, dict):
         for key, item in value.items():
-            found += [(*at, key, KEY), *places(item, (*at, key))]
+            found += [(*at, key, KEY)] if at and at[-1] in OWN_KEYS else []
+            found += places(item, (*at, key))
     return found
 
 

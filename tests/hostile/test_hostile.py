@@ -148,7 +148,9 @@ def test_behind_any_text(slot: tuple[str, Place], text: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("character", [*CHARACTERS, *UNSEEN], ids=lambda character: f"U+{ord(character):04X}")
+@pytest.mark.parametrize(
+    "character", [*"\n\0;{}#\"'\\$% ", "\u2028", "\u202e"], ids=lambda character: f"U+{ord(character):04X}"
+)
 def test_each_character_within_each_text(target: str, character: str) -> None:
     """One character more, in the middle of every text in turn."""
     for place in places(plain(target)):
