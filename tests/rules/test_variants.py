@@ -1,0 +1,111 @@
+"""The branches of rules that one pair of files cannot show."""
+
+from __future__ import annotations
+
+import pytest
+
+from lbgen.fleet.load import load
+from lbgen.fleet.source import Source
+
+POOL = "pools: {chat: {servers: [gpu-0:8000, gpu-1:8000]%s}}\n"
+TLS = "tls: {certificate: c.pem, key: k.pem}"
+CLIENTS = "clients: {team: {key: env:KEY}}\n"
+
+
+def codes(listeners: str, pool: str = "", rest: str = "", target: str = "haproxy") -> list[str]:
+    text = f"{POOL % pool}listeners:\n{listeners}\n{rest}targets: {{{target}: {{}}}}\n"
+    found = load([Source("fleet.yaml", text)], environ={}).problems
+    return [problem.code for problem in found if not problem.code.startswith(("target-", "without-"))]
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "code"),
+    [
+        ("bind: 127.0.0.1:80, hosts: [a.example]", f"bind: 127.0.0.1:80, {TLS}", "bind-clash"),
+        ("bind: 127.0.0.1:80", f"bind: 127.0.0.1:443, redirect_from: 127.0.0.1:80, {TLS}", "bind-clash"),
+        ("bind: 127.0.0.1:81", f"bind: 127.0.0.1:443, redirect_from: 127.0.0.1:80, {TLS}", ""),
+        ("bind: 127.0.0.1:80", "bind: 127.0.0.1:80", "duplicate-listener"),
+        ("bind: 127.0.0.1:80", "bind: 127.0.0.1:80, hosts: [a.example]", ""),
+    ],
+)  # fmt: skip
+def test_two_listeners(one: str, two: str, code: str) -> None:
+    assert codes(f"  one: {{{one}}}\n  two: {{{two}}}") == ([code] if code else [])
+
+
+@pytest.mark.parametrize("bind", ["8404", "0.0.0.0:8404", "127.0.0.1:8404"])
+def test_metrics_on_a_listener(bind: str) -> None:
+    found = codes(f"  one: {{bind: '{bind}', auth: none}}", rest="metrics: {bind: '127.0.0.1:8404'}\n")
+    assert "bind-clash" in found
+
+
+@pytest.mark.parametrize(
+    ("address", "bind", "loops"),
+    [
+        ("127.0.0.1:8080", "8080", True),
+        ("[::1]:8080", "8080", True),
+        ("[::1]:8080", "'[::]:8080'", True),
+        ("127.0.0.2:8080", "127.0.0.1:8080", False),
+        ("10.0.0.1:8080", "10.0.0.1:8080", True),
+        ("10.0.0.1:8080", "8080", False),
+    ],
+)
+def test_servers_that_are_the_balancer(address: str, bind: str, loops: bool) -> None:
+    text = f"pools: {{chat: {{servers: ['{address}']}}}}\nlisteners: {{l: {{bind: {bind}, auth: none}}}}\n"
+    found = [problem.code for problem in load([Source("fleet.yaml", text)], environ={}).problems]
+    assert ("loop" in found) == loops
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        ", strategy: {name: session, client: true}",
+        ", strategy: {name: prefix, scope: client}",
+    ],
+)
+def test_strategies_by_client(pool: str) -> None:
+    assert codes("  l: {bind: '127.0.0.1:80'}", pool) == ["per-client-without-auth"]
+    assert codes("  l: {bind: '127.0.0.1:80', auth: {clients: all}}", pool, CLIENTS) == []
+
+
+def test_a_split_by_client() -> None:
+    split = "  l: {bind: '127.0.0.1:80', routes: [{split: {chat: 1}, by: client}]}"
+    assert codes(split) == ["per-client-without-auth"]
+
+
+def test_certificates_of_clients_are_auth() -> None:
+    listener = "  l: {{bind: 443, tls: {{certificate: c.pem, key: k.pem{}}}}}"
+    assert codes(listener.format("")) == ["open-listener"]
+    assert codes(listener.format(", client_ca: ca.pem")) == []
+
+
+def test_clients_and_nothing_said_about_auth_is_one_error() -> None:
+    assert codes("  l: {bind: 8080}", rest=CLIENTS) == ["listener-without-auth"]
+
+
+def test_a_backup_beside_hashing_is_refused_by_nginx_itself() -> None:
+    text = (
+        "pools: {chat: {strategy: random_two, servers: [gpu-0:8000, {address: gpu-1:8000, backup: true}]}}\n"
+        "listeners: {l: {bind: '127.0.0.1:80'}}\ntargets: {nginx: {}}\n"
+    )
+    found = load([Source("fleet.yaml", text)], environ={}).problems
+    assert [(problem.code, problem.is_error) for problem in found] == [("target-refused", True)]
+
+
+def test_routes_keep_their_order_only_where_it_decides() -> None:
+    routes = "  l: {bind: '127.0.0.1:80', routes: [{pool: chat}, {path: /v1, pool: chat}, {path: /v1/x, pool: chat}]}"
+    assert codes(routes) == []
+    methods = (
+        "  l: {bind: '127.0.0.1:80', routes: [{method: [GET, POST], pool: chat}, {method: POST, pool: chat}]}"
+    )
+    assert codes(methods) == ["shadowed-route"]
+    twice = "  l: {bind: '127.0.0.1:80', routes: [{pool: chat}, {pool: chat}]}"
+    assert codes(twice) == ["duplicate-route"]
+
+
+def test_priorities_of_clients() -> None:
+    clients = "clients: {team: {key: env:KEY, priority: 9}}\n"
+    assert codes("  l: {bind: '127.0.0.1:80', auth: {clients: all}}", rest=clients) == [
+        "priority-without-queue"
+    ]
+    capped = codes("  l: {bind: '127.0.0.1:80', auth: {clients: all}}", ", max_in_flight: 8", clients)
+    assert capped == []
