@@ -92,14 +92,11 @@ def test_a_backup_beside_hashing_is_refused_by_nginx_itself() -> None:
 
 
 def test_routes_keep_their_order_only_where_it_decides() -> None:
-    routes = "  l: {bind: '127.0.0.1:80', routes: [{pool: chat}, {path: /v1, pool: chat}, {path: /v1/x, pool: chat}]}"
-    assert codes(routes) == []
-    methods = (
-        "  l: {bind: '127.0.0.1:80', routes: [{method: [GET, POST], pool: chat}, {method: POST, pool: chat}]}"
-    )
-    assert codes(methods) == ["shadowed-route"]
-    twice = "  l: {bind: '127.0.0.1:80', routes: [{pool: chat}, {pool: chat}]}"
-    assert codes(twice) == ["duplicate-route"]
+    start = "  l: {bind: '127.0.0.1:80', routes: "
+    assert codes(start + "[{pool: chat}, {path: /v1, pool: chat}, {path: /v1/x, pool: chat}]}") == []
+    methods = "[{method: [GET, POST], pool: chat}, {method: POST, pool: chat}]}"
+    assert codes(start + methods) == ["shadowed-route"]
+    assert codes(start + "[{pool: chat}, {pool: chat}]}") == ["duplicate-route"]
 
 
 def test_priorities_of_clients() -> None:
