@@ -2,8 +2,8 @@
 
 ``pip install simpy; python benchmarks/simulate.py``. SimPy's program is the textbook's: 4 servers that do one
 thing at a time, requests in turn. Ours are the same queue, and the whole engine with the seed workload on one
-core. Turns alternate and the best of each counts, since other work on the machine only ever slows. Exits 1 below
-a limit.
+core. Turns alternate and the best of each counts, since other work on the machine only ever slows. Exits 1
+below a limit.
 """
 
 from __future__ import annotations

@@ -13,9 +13,10 @@ from lbgen.cli.options import Command, fleet_options, nearest, option
 from lbgen.fleet.shares import shared_out
 from lbgen.problems import FleetError, LbgenError
 from lbgen.simulate.named import workload
+from lbgen.simulate.objective import capacities, parse_objective
 from lbgen.simulate.pool import canonical
 from lbgen.simulate.study import Question, answer, answer_json
-from lbgen.simulate.text import table
+from lbgen.simulate.text import capacity_text, table
 from lbgen.simulate.traces import Trace
 from lbgen.strategies.registry import STRATEGIES
 
@@ -43,6 +44,7 @@ class Wanted(NamedTuple):
     seeds: tuple[int, ...]
     profiles: tuple[str, ...]
     slots: int | None
+    find_capacity: str | None
     format: str
     skip_bad_rows: bool
 
@@ -84,6 +86,11 @@ class Wanted(NamedTuple):
     help="How fast the servers are (of a name like GLOB): seed, h100-8b, a100-8b, h100x4-70b, a100x4-70b.",
 )
 @option("--slots", type=click.IntRange(1, 100_000), help="Requests that a server computes at once.")
+@option(
+    "--find-capacity",
+    metavar="OBJECTIVE",
+    help="Find the highest rate of each strategy that keeps this: 'ttft_p99<2s'.",
+)
 @option("--skip-bad-rows", is_flag=True, help="Leave out rows of a trace that cannot be read; count them.")
 @option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_obj
@@ -96,11 +103,13 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     wanted = Wanted(**options)  # type: ignore[arg-type]  # click made them from the options above
     fleet = _fleet(console, request)
     question = _question(console, fleet, request, wanted)
+    objective = parse_objective(wanted.find_capacity) if wanted.find_capacity else None
     found = answer(question, _progress(console))
+    carried = capacities(question, objective) if objective else {}
     if wanted.format == "json":
-        console.result(json.dumps(answer_json(found), indent=2))
+        console.result(json.dumps(answer_json(found, carried), indent=2))
     else:
-        console.result(table(found))
+        console.result(table(found) + capacity_text(wanted.find_capacity or "", carried))
 
 
 def _fleet(console: Console, request: FleetRequest) -> Fleet:

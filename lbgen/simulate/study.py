@@ -14,7 +14,7 @@ from lbgen.simulate.workload import sizes
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from lbgen.model import Fleet, Pool
     from lbgen.simulate.result import Figures
@@ -45,6 +45,8 @@ class Question(NamedTuple):
     slots: int | None = None
     change: Callable[[Setup], Setup] = lambda setup: setup
     """A last change to what is simulated, such as incidents."""
+    alone: bool = False
+    """Only the strategies asked for, without the present one."""
 
 
 class Answer(NamedTuple):
@@ -79,7 +81,7 @@ def strategies_of(question: Question) -> list[str]:
     """Return what is simulated: what was asked for, and in any case what the fleet has at present."""
     present = question.pool.strategy.name
     names = question.strategies or (present, *USUAL)
-    return list(dict.fromkeys((*names, present)))
+    return list(dict.fromkeys(names if question.alone else (*names, present)))
 
 
 def answer(question: Question, seen: Callable[[int, int], None] | None = None) -> Answer:
@@ -108,8 +110,11 @@ def answer(question: Question, seen: Callable[[int, int], None] | None = None) -
     return Answer(question, rows, rate, carried, setups[0])
 
 
-def answer_json(found: Answer) -> dict[str, Any]:
-    """Return the contract's shape, with load, capacity and differences beside it."""
+def answer_json(found: Answer, carried: Mapping[tuple[str, str | None], float]) -> dict[str, Any]:
+    """Return the contract's shape, with load, capacity and differences beside it.
+
+    `carried` is what `lbgen.simulate.objective.capacities` found, or nothing.
+    """
     question = found.question
     return {
         "kind": "simulate",
@@ -123,14 +128,17 @@ def answer_json(found: Answer) -> dict[str, Any]:
         "load": round(found.load, 6),
         "capacity_per_s": round(found.capacity_per_s, 6),
         "stable": found.load < 1,
-        "results": [_row_json(found, row) for row in found.rows],
+        "results": [_row_json(found, row, carried) for row in found.rows],
     }
 
 
-def _row_json(found: Answer, row: Row) -> dict[str, Any]:
+def _row_json(found: Answer, row: Row, carried: Mapping[tuple[str, str | None], float]) -> dict[str, Any]:
     base = base_of(found, row)
     compared = [] if base is row else [difference_json(one) for one in differences(row, base)]
-    return {**as_json(row), "difference_to_present": compared}
+    capacity_found = {}
+    if (row.strategy, row.target) in carried:
+        capacity_found["capacity_at_objective_per_s"] = round(carried[row.strategy, row.target], 6)
+    return {**as_json(row), **capacity_found, "difference_to_present": compared}
 
 
 def base_of(found: Answer, row: Row) -> Row:

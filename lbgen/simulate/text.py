@@ -8,7 +8,7 @@ from lbgen.simulate.conclusion import against, conclusion, headline
 from lbgen.simulate.result import combined
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lbgen.simulate.result import Row
     from lbgen.simulate.study import Answer
@@ -30,6 +30,17 @@ def table(found: Answer) -> str:
     lines = [headline(found), "", *_aligned([[cells[i] for i in keep] for cells in (HEADER, *rows)])]
     lines += ["", *against(found), "", *conclusion(found)]
     return "\n".join(lines) + "\n"
+
+
+def capacity_text(objective: str, carried: Mapping[tuple[str, str | None], float]) -> str:
+    """Return what each strategy carries with the objective met; nothing when there was none."""
+    if not carried:
+        return ""
+    lines = [f"Most requests/s with {objective}, and at most one in a thousand refused:"]
+    for (strategy, target), rate in carried.items():
+        name = f"{strategy} on {target}" if target else strategy
+        lines.append(f"  {name}: {f'{rate:.3g}' if rate else 'never'}")
+    return "\n" + "\n".join(lines) + "\n"
 
 
 def seconds(value: float | None) -> str:

@@ -186,3 +186,18 @@ def test_a_bad_trace_row_is_a_finding(simulate: Callable[..., Outcome], tmp_path
     code, _, err = simulate("--workload", str(path), "--skip-bad-rows", *QUICK)
     assert code == 0
     assert "1 bad rows left out" in err
+
+
+def test_the_rate_that_an_objective_allows(asked: Callable[..., dict[str, Any]]) -> None:
+    words = ("--strategy", "least_conn", "--slots", "4", "--workload", "fixed:output=100", *QUICK)
+    strict = asked("--find-capacity", "queue_p99<50ms", *words)["results"][0]["capacity_at_objective_per_s"]
+    lax = asked("--find-capacity", "queue_p99 < 1s", *words)["results"][0]["capacity_at_objective_per_s"]
+    never = asked("--find-capacity", "ttft_p50<1ms", *words)["results"][0]["capacity_at_objective_per_s"]
+    assert 0 == never < strict < lax
+
+
+@pytest.mark.parametrize("text", ["ttft_p98<2s", "ttft_p99>2s", "ttft_p99<2m", "ttft_p99", "errors<1"])
+def test_what_is_no_objective(simulate: Callable[..., Outcome], text: str) -> None:
+    code, _, err = simulate("--find-capacity", text, *QUICK)
+    assert code == 2
+    assert "is not an objective" in err
