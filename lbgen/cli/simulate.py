@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from lbgen.agent import weights
+from lbgen.agent.readings import Reading
 from lbgen.cli.inputs import load_fleet
 from lbgen.cli.options import Command, fleet_options, nearest, option
 from lbgen.fleet.shares import shared_out
@@ -15,10 +17,12 @@ from lbgen.problems import FleetError, LbgenError
 from lbgen.simulate.named import workload
 from lbgen.simulate.objective import capacities, parse_objective
 from lbgen.simulate.pool import canonical
+from lbgen.simulate.setup import WHAT, Incident
 from lbgen.simulate.study import Question, answer, answer_json
 from lbgen.simulate.text import capacity_text, table
 from lbgen.simulate.traces import Trace
 from lbgen.strategies.registry import STRATEGIES
+from lbgen.units import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +48,7 @@ class Wanted(NamedTuple):
     seeds: tuple[int, ...]
     profiles: tuple[str, ...]
     slots: int | None
+    incidents: tuple[str, ...]
     find_capacity: str | None
     format: str
     skip_bad_rows: bool
@@ -86,6 +91,13 @@ class Wanted(NamedTuple):
     help="How fast the servers are (of a name like GLOB): seed, h100-8b, a100-8b, h100x4-70b, a100x4-70b.",
 )
 @option("--slots", type=click.IntRange(1, 100_000), help="Requests that a server computes at once.")
+@option(
+    "--incident",
+    "incidents",
+    multiple=True,
+    metavar="AT:SERVER:WHAT",
+    help="Let something happen to a server, such as 60s:gpu-0:fail; also recover, drain and undrain.",
+)
 @option(
     "--find-capacity",
     metavar="OBJECTIVE",
@@ -137,7 +149,38 @@ def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wan
         load=wanted.load,
         profiles=wanted.profiles,
         slots=wanted.slots,
+        incidents=tuple(_incident(text, pool) for text in wanted.incidents),
+        agent=_KvAgent,
     )
+
+
+class _KvAgent:
+    """What `lbgen agent` would answer; the simulator itself knows no agent, which stands above it."""
+
+    def __init__(self, servers: tuple[str, ...], drain_above: float) -> None:
+        self._pool = weights.Pool(servers, drain_above)
+
+    def observe(self, server: str, running: int, waiting: int, kv_usage: float, now: float) -> None:
+        """Take a reading."""
+        self._pool.gauges[server].observe(Reading(running, waiting, kv_usage), now)
+
+    def weight(self, server: str, now: float) -> int:
+        """Return a percentage."""
+        return self._pool.weight(server, now)
+
+
+def _incident(text: str, pool: Pool) -> Incident:
+    at, _, rest = text.partition(":")
+    server, _, what = rest.rpartition(":")
+    names = [one.name for one in pool.servers]
+    if server not in names:
+        raise click.UsageError(f"--incident {text}: '{server}' is not a server: {nearest(server, names)}")
+    if what not in WHAT:
+        raise click.UsageError(f"--incident {text}: write AT:SERVER:WHAT, WHAT being {', '.join(WHAT)}")
+    try:
+        return Incident(parse_duration(at) / 1000, server, what)
+    except ValueError as error:
+        raise click.UsageError(f"--incident {text}: {error}") from None
 
 
 def _refuse_nonsense(wanted: Wanted) -> None:

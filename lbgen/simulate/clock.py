@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from lbgen.simulate.balancer import Balancer, View, Waiting
 from lbgen.simulate.server import SimulatedServer
 from lbgen.simulate.tally import Tally
+from lbgen.strategies.registry import STRATEGIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
     from lbgen.simulate.request import Request
-    from lbgen.simulate.setup import Incident, Setup
+    from lbgen.simulate.setup import Agent, Incident, Setup
 
     Follow = Callable[[Request, float], Request | None]
 
@@ -42,6 +43,10 @@ class Simulation:
             self._at(incident.at_s, self._happen, incident)
         if setup.stale_s:
             self._at(0.0, self._look, None)
+        if setup.agent is not None and "kv" in STRATEGIES[setup.strategy].needs:
+            names = tuple(server.name for server in setup.servers)
+            drain_above = float(str(setup.parameters.get("drain_above", 1.0)))
+            self._at(0.0, self._weigh, setup.agent(names, drain_above))
         self._more = True
 
     def run(self, requests: Iterable[Request]) -> Tally:
@@ -206,6 +211,19 @@ class Simulation:
             balancer.look()
         if self._more or self.tally.open:
             self._at(now + self.setup.stale_s, self._look, argument)
+
+    def _weigh(self, now: float, agent: Agent) -> None:
+        for server in self.servers:
+            if server.alive:
+                engine = server.engine
+                usage = engine.kv_usage
+                agent.observe(server.setup.name, engine.running, len(engine.waiting), usage, now)
+        for server in self.servers:
+            weight = server.setup.weight * agent.weight(server.setup.name, now)
+            for balancer in self._balancers:
+                balancer.views[server.index].weight = weight
+        if self._more or self.tally.open:
+            self._at(now + self.setup.agent_s, self._weigh, agent)
 
     def _happen(self, now: float, incident: Incident) -> None:
         server = next(server for server in self.servers if server.setup.name == incident.server)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from lbgen.simulate.profiles import Profile
 
@@ -42,13 +42,27 @@ class Detection(NamedTuple):
     eject_s: float = 10.0
 
 
+WHAT = ("fail", "recover", "drain", "undrain")
+"""What can happen to a server."""
+
+
 class Incident(NamedTuple):
     """Something that happens to a server at a stated time."""
 
     at_s: float
     server: str
     what: str
-    """``fail``, ``recover``, ``drain`` or ``undrain``."""
+    """One of `WHAT`."""
+
+
+class Agent(Protocol):
+    """Turns what engines say of themselves into weights, as `lbgen agent` does beside HAProxy."""
+
+    def observe(self, server: str, running: int, waiting: int, kv_usage: float, now: float) -> None:
+        """Take a reading of one server."""
+
+    def weight(self, server: str, now: float) -> int:
+        """Return the percentage of its configured weight that a server should have; 0: nothing new."""
 
 
 class Setup(NamedTuple):
@@ -69,5 +83,9 @@ class Setup(NamedTuple):
     stale_s: float = 0.0
     """How old the counts are that choices rest on; 0: each balancer's own, which are never old."""
     incidents: tuple[Incident, ...] = ()
+    agent: Callable[[tuple[str, ...], float], Agent] | None = None
+    """Makes the agent of a strategy that needs one, from the servers' names and `drain_above`."""
+    agent_s: float = 1.0
+    """Time between two looks of the agent."""
     chunk_tokens: int = 512
     """Tokens in one chunk of the workload's prefixes."""

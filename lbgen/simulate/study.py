@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from lbgen.model import Fleet, Pool
     from lbgen.simulate.result import Figures
-    from lbgen.simulate.setup import Setup
+    from lbgen.simulate.setup import Agent, Incident, Setup
     from lbgen.simulate.workload import Workload
 
 USUAL = ("round_robin", "least_conn", "random_two")
@@ -43,8 +43,9 @@ class Question(NamedTuple):
     """Share of what the servers can carry; the rate follows from it."""
     profiles: tuple[str, ...] = ()
     slots: int | None = None
-    change: Callable[[Setup], Setup] = lambda setup: setup
-    """A last change to what is simulated, such as incidents."""
+    incidents: tuple[Incident, ...] = ()
+    agent: Callable[[tuple[str, ...], float], Agent] | None = None
+    """Makes the agent for `kv_cache`; see `Setup`."""
     alone: bool = False
     """Only the strategies asked for, without the present one."""
 
@@ -87,7 +88,7 @@ def strategies_of(question: Question) -> list[str]:
 def answer(question: Question, seen: Callable[[int, int], None] | None = None) -> Answer:
     """Do all runs; `seen` is told how many of how many are done. Raises `LbgenError` without any server."""
     names = [(name, target) for target in question.targets or (None,) for name in strategies_of(question)]
-    setups = [question.change(_setup(question, name, target)) for name, target in names]
+    setups = [_setup(question, name, target) for name, target in names]
     carried = capacity(setups[0], sizes(question.workload))
     if not carried:
         raise LbgenError(f"no server of the pool {question.pool.name} is in rotation")
@@ -150,7 +151,12 @@ def _setup(question: Question, name: str, target: str | None) -> Setup:
     setup = setup_of(question.fleet, question.pool, name, target, question.profiles)
     slots = question.slots
     servers = tuple(one._replace(profile=one.profile.with_slots(slots)) for one in setup.servers)
-    return setup._replace(servers=servers, chunk_tokens=question.workload.chunk_tokens)
+    return setup._replace(
+        servers=servers,
+        chunk_tokens=question.workload.chunk_tokens,
+        incidents=question.incidents,
+        agent=question.agent,
+    )
 
 
 def _rate(question: Question, carried: float) -> float:

@@ -201,3 +201,34 @@ def test_what_is_no_objective(simulate: Callable[..., Outcome], text: str) -> No
     code, _, err = simulate("--find-capacity", text, *QUICK)
     assert code == 2
     assert "is not an objective" in err
+
+
+def test_the_agent_fits_weights_to_the_memory_of_the_servers(asked: Callable[..., dict[str, Any]]) -> None:
+    """Two GPU classes, one of which holds half as much: kv_cache sends it fewer requests in flight."""
+    words = (
+        "--profile",
+        "a100-8b",
+        "--profile",
+        "gpu-0=h100x4-70b",
+        "--workload",
+        "fixed:prompt=9000,output=300",
+    )
+    results = asked("--strategy", "kv_cache", "--strategy", "least_conn", *words, *QUICK)["results"]
+    flying = {r["strategy"]: [server["mean_in_flight"] for server in r["servers"]] for r in results}
+    assert flying["kv_cache"] != flying["least_conn"]
+
+
+def test_a_server_that_fails_costs_requests(asked: Callable[..., dict[str, Any]]) -> None:
+    words = ("--strategy", "least_conn", "--rate", "20", *QUICK)
+    (calm,) = asked(*words)["results"]
+    (hit,) = asked("--incident", "10s:gpu-1:fail", *words)["results"]
+    assert calm["errors"] == {}
+    assert hit["errors"]["reset"] >= 2
+    assert hit["servers"][1]["requests"] < calm["servers"][1]["requests"]
+
+
+@pytest.mark.parametrize("text", ["10s:gpu-7:fail", "10s:gpu-0:explode", "soon:gpu-0:fail", "fail"])
+def test_what_is_no_incident(simulate: Callable[..., Outcome], text: str) -> None:
+    code, _, err = simulate("--incident", text, *QUICK)
+    assert code == 2
+    assert f"--incident {text}" in err
