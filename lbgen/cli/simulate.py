@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -14,9 +15,11 @@ from lbgen.cli.inputs import load_fleet
 from lbgen.cli.options import Command, fleet_options, nearest, option
 from lbgen.fleet.shares import shared_out
 from lbgen.problems import FleetError, LbgenError
+from lbgen.render import builtin_templates
 from lbgen.simulate.named import workload
 from lbgen.simulate.objective import capacities, parse_objective
 from lbgen.simulate.pool import canonical
+from lbgen.simulate.report import page
 from lbgen.simulate.setup import WHAT, Incident
 from lbgen.simulate.study import Question, answer, answer_json
 from lbgen.simulate.text import capacity_text, table
@@ -50,6 +53,7 @@ class Wanted(NamedTuple):
     slots: int | None
     incidents: tuple[str, ...]
     find_capacity: str | None
+    report: str | None
     format: str
     skip_bad_rows: bool
 
@@ -103,6 +107,7 @@ class Wanted(NamedTuple):
     metavar="OBJECTIVE",
     help="Find the highest rate of each strategy that keeps this: 'ttft_p99<2s'.",
 )
+@option("--report", metavar="FILE.html", type=click.Path(), help="Write a page with charts, too.")
 @option("--skip-bad-rows", is_flag=True, help="Leave out rows of a trace that cannot be read; count them.")
 @option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_obj
@@ -118,10 +123,20 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     objective = parse_objective(wanted.find_capacity) if wanted.find_capacity else None
     found = answer(question, _progress(console))
     carried = capacities(question, objective) if objective else {}
+    if wanted.report:
+        _write(console, wanted.report, page(found, builtin_templates()))
     if wanted.format == "json":
         console.result(json.dumps(answer_json(found, carried), indent=2))
     else:
         console.result(table(found) + capacity_text(wanted.find_capacity or "", carried))
+
+
+def _write(console: Console, name: str, text: str) -> None:
+    try:
+        Path(name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise LbgenError(f"{name}: cannot be written: {error.strerror}") from None
+    console.note(f"written {name}")
 
 
 def _fleet(console: Console, request: FleetRequest) -> Fleet:

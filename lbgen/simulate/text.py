@@ -21,15 +21,21 @@ HEADER = (
 
 def table(found: Answer) -> str:
     """Return headline, table, differences and conclusion."""
+    header, rows = columns(found)
+    lines = [headline(found), "", *_aligned([header, *rows])]
+    lines += ["", *against(found), "", *conclusion(found)]
+    return "\n".join(lines) + "\n"
+
+
+def columns(found: Answer) -> tuple[list[str], list[list[str]]]:
+    """Return the names and the cells of the table's columns, without those that say nothing here."""
     rows = [_cells(row) for row in found.rows]
     keep = [
         index
         for index, name in enumerate(HEADER)
         if name not in {"target", "hits"} or any(cells[index] != "-" for cells in rows)
     ]
-    lines = [headline(found), "", *_aligned([[cells[i] for i in keep] for cells in (HEADER, *rows)])]
-    lines += ["", *against(found), "", *conclusion(found)]
-    return "\n".join(lines) + "\n"
+    return [HEADER[index] for index in keep], [[cells[index] for index in keep] for cells in rows]
 
 
 def capacity_text(objective: str, carried: Mapping[tuple[str, str | None], float]) -> str:

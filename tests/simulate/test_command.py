@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -232,3 +233,30 @@ def test_what_is_no_incident(simulate: Callable[..., Outcome], text: str) -> Non
     code, _, err = simulate("--incident", text, *QUICK)
     assert code == 2
     assert f"--incident {text}" in err
+
+
+def test_the_report_is_one_page_that_needs_nothing_else(
+    simulate: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    path = tmp_path / "report.html"
+    code, out, err = simulate("--report", str(path), *QUICK)
+    assert code == 0, err
+    text = path.read_text()
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    assert "https://" not in text
+    assert "<script" not in text
+    curves = re.findall(r'<polyline class="curve s\d" points="([^"]+)"', text)
+    assert len(curves) == 6  # two charts of three strategies
+    for curve in curves:
+        points = [tuple(map(float, point.split(","))) for point in curve.split()]
+        assert len(points) == 200
+        assert points == sorted(points, key=lambda point: (point[0], -point[1]))
+        assert all(50 <= x <= 710 and 10 <= y <= 260 for x, y in points)
+    for cell in out.splitlines()[3].split("  "):
+        assert cell.strip() in text
+
+
+def test_a_report_that_cannot_be_written(simulate: Callable[..., Outcome], tmp_path: Path) -> None:
+    code, _, err = simulate("--report", str(tmp_path / "no" / "folder.html"), *QUICK)
+    assert code == 2
+    assert "cannot be written" in err
