@@ -227,8 +227,11 @@ class Balancer(Box):
         return int(self.run("sh", "-c", "ls /proc/[0-9]*/fd 2>/dev/null | grep -c '^[0-9]'"))
 
     def memory_kib(self) -> int:
-        """Return the resident memory of all processes, proportional share (PSS), in KiB."""
-        script = "cat /proc/[0-9]*/smaps_rollup 2>/dev/null | awk '/^Pss:/ {sum += $2} END {print sum + 0}'"
+        """Return the anonymous memory of all processes in KiB.
+
+        Not the proportional share: that of NGINX's workers, which run as another user, is not to be read.
+        """
+        script = "cat /proc/[0-9]*/status 2>/dev/null | awk '/^RssAnon:/ {sum += $2} END {print sum + 0}'"
         return int(self.run("sh", "-c", script))
 
 
