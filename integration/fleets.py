@@ -43,6 +43,10 @@ class Proxy(NamedTuple):
 PROXIES = tuple(Proxy(generation, target) for generation in GENERATIONS for target in TARGETS)
 
 
+QUEUEING = tuple(proxy for proxy in PROXIES if proxy.target == "haproxy")
+"""Those that have a queue: open source NGINX answers at once when its servers are full."""
+
+
 def chat(strategy: str = "least_conn", servers: Any = "gpu-[0-3]:8000", **pool: Any) -> dict[str, Any]:
     """Return a fleet of one pool, with the given keys of the pool."""
     return {"pools": {"chat": {"engine": "vllm", "strategy": strategy, "servers": servers, **pool}}}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from integration.fleets import Proxy, chat
+from integration.fleets import QUEUEING, Proxy, chat
 from integration.waiting import eventually
 
 if TYPE_CHECKING:
@@ -45,9 +45,8 @@ def test_leaving_frees_the_gpu(case: Case, proxy: Proxy, mocks: list[MockBox], s
     assert sum(mock.state()["in_flight"] for mock in mocks) == 0
 
 
+@pytest.mark.parametrize("proxy", QUEUEING, ids=str)
 def test_leaving_the_queue_costs_no_gpu(mocks: list[MockBox], start: Start, proxy: Proxy) -> None:
-    if proxy.target == "nginx":
-        return  # open source NGINX has no queue: a full pool answers at once
     case = Case("queued", stream=True, pace="1.5,0")
     with start(chat(max_in_flight=1), proxy) as balancer:
         asyncio.run(_leave_after_queueing(balancer, case))

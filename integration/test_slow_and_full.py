@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.fleets import SERVERS, Proxy, chat
+from integration.fleets import QUEUEING, SERVERS, Proxy, chat
 from lbgen.lab import load
 
 if TYPE_CHECKING:
@@ -70,10 +70,9 @@ def test_full_answers_in_form_and_recovers(proxy: Proxy, start: Start, measured:
         assert served_by(balancer.url, 4), "the fleet recovers by itself"
 
 
+@pytest.mark.parametrize("proxy", QUEUEING, ids=str)
 @pytest.mark.usefixtures("mocks")
 def test_the_queue_ends_with_its_timeout(proxy: Proxy, start: Start) -> None:
-    if proxy.target == "nginx":
-        return  # open source NGINX has no queue
     fleet = chat(max_in_flight=1, queue={"size": 100, "timeout": "1s"})
     held = load.Planned(0, 1, headers={"x-mock-pace": "2.5,0"})
     with start(fleet, proxy) as balancer:
