@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
-from lbgen.fleet.load import load
 
 from integration.images import GENERATIONS, resolve
+from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
 from lbgen.render import render
 
