@@ -1,4 +1,4 @@
-"""Nothing is paid twice: what reached a server is not sent again unless the fleet says so. The mocks count."""
+"""Nothing is paid twice: what reached a server is not sent again unless the fleet says so."""
 
 from __future__ import annotations
 

@@ -98,6 +98,7 @@ class Target(Protocol):
 
     def quote(self, text: str) -> Syntax:
         """Return the text as one literal word of this target's language; raises `ValueError`."""
+
     def limits(self, fleet: Fleet) -> Iterator[Problem]:
         """Yield what this target cannot do for this fleet: degraded (warning) or refused (error)."""
 
