@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.model import Secret
 from lbgen.targets.haproxy.quoting import quote
-from lbgen.targets.haproxy.words import refuse
+from lbgen.targets.haproxy.words import header_sample, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ def auth_rules(rules: Rules, listener: Listener) -> None:
         bearer = "{ req.fhdr(Authorization) -m beg -i 'bearer ' }"
         rules.add("http-request set-var(txn.lb_key) req.fhdr(Authorization),bytes(7)", bearer)
     else:
-        rules.add(f"http-request set-var(txn.lb_key) req.fhdr({auth.header})")
+        rules.add(f"http-request set-var(txn.lb_key) {header_sample(auth.header)}")
     rules.add("http-request set-var(txn.lb_key) req.fhdr(X-Api-Key)", "!{ var(txn.lb_key) -m len gt 0 }")
     # The map holds digests, and compares them exactly.
     file = rules.made.file(CLIENTS_FILE)

@@ -12,7 +12,7 @@ from lbgen.targets.haproxy.frame import websocket
 from lbgen.targets.haproxy.paths import escape_regex, rewrite_rule
 from lbgen.targets.haproxy.priorities import priority_rules
 from lbgen.targets.haproxy.quoting import text_word
-from lbgen.targets.haproxy.words import refuse
+from lbgen.targets.haproxy.words import header_sample, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,7 +126,7 @@ def _others(rules: Rules, match: Match) -> Iterator[str]:
     if match.methods:
         yield rules.acl(("method -m str", match.methods))
     for name, value in match.headers.items():
-        yield rules.acl((f"req.fhdr({name}) -m str", (value,)))
+        yield rules.acl((f"{header_sample(name)} -m str", (value,)))
     if match.websocket is not None:
         yield ("" if match.websocket else "!") + websocket(rules)
 
@@ -174,7 +174,7 @@ def _split_key(route: Route) -> str:
     if route.split_by == "client":
         return "var(txn.lb_who)"
     if route.split_by.startswith("header:"):
-        return f"req.fhdr({route.split_by.removeprefix('header:')})"
+        return header_sample(route.split_by.removeprefix("header:"))
     return ""
 
 

@@ -6,6 +6,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.bodies import prefix_variable
+from lbgen.targets.haproxy.words import header_sample
 from lbgen.vocabulary import Refused
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _session_key(pool: Pool) -> str:
         return "src"
     if parameters.get("client"):
         return "var(txn.lb_client)"
-    return f"req.fhdr({parameters.get('header') or 'X-Session-Id'})"
+    return header_sample(str(parameters.get("header") or "X-Session-Id"))
 
 
 def server_ids(pool: Pool) -> Mapping[str, int]:

@@ -50,3 +50,8 @@ def error_reply(answer: Answer) -> Syntax:
     if answer.status == 401:
         words += " hdr WWW-Authenticate Bearer"
     return Syntax(words)
+
+
+def header_sample(name: str) -> Syntax:
+    """Return the sample of a request header: a name may hold `#`, which would end the line."""
+    return quote(f"req.fhdr({name})")

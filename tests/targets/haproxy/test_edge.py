@@ -205,3 +205,10 @@ def test_metrics_ask_for_the_password_by_its_digest() -> None:
 def test_defaults_cause_no_verdict() -> None:
     fleet = factory.fleet(origins=factory.Everything(set()))
     assert not list(HAPROXY.limits(fleet))
+
+
+def test_a_headers_name_cannot_end_the_line() -> None:
+    made = factory.listener(routes=routes(Match(headers={"X-A#b": "v"})))
+    (acl,) = [line for line in frontend(made) if line[0] == "acl" and "v" in line]
+    assert acl[2] == "req.fhdr(X-A#b)"
+    assert acl[-1] == "v"
