@@ -38,7 +38,7 @@ class Simulation:
         ]
         self._events: list[tuple[float, int, Callable[..., None], Any]] = []
         self._sequence = 0
-        self.tally = Tally(len(setup.servers))
+        self.tally = Tally(self.servers)
         for incident in setup.incidents:
             self._at(incident.at_s, self._happen, incident)
         if setup.stale_s:
@@ -118,6 +118,7 @@ class Simulation:
         view.in_flight += 1
         self.tally.change(now, server.in_flight, 1)
         server.in_flight = flying = server.in_flight + 1
+        server.busy_s -= now
         server.requests += 1
         server.max_in_flight = max(server.max_in_flight, flying)
         engine = server.engine
@@ -144,19 +145,19 @@ class Simulation:
         view = request.place
         assert isinstance(view, View)  # noqa: S101 - for the type checker
         request.place = None
-        self._leave(now, request, view)
+        self._leave(now, view)
         self.tally.finish(request)
         self._after(now, request)
         balancer = view.balancer
         if balancer.queue or view.queue:
             self._serve_waiting(now, view)
 
-    def _leave(self, now: float, request: Request, view: View) -> None:
+    def _leave(self, now: float, view: View) -> None:
         server = view.server
         view.in_flight -= 1
         self.tally.change(now, server.in_flight, -1)
         server.in_flight -= 1
-        server.busy_s += now - request.sent
+        server.busy_s += now
 
     def _serve_waiting(self, now: float, view: View) -> None:
         while view.available and (view.cap is None or view.in_flight < view.cap):
@@ -260,5 +261,5 @@ class Simulation:
     def _lose(self, now: float, request: Request) -> None:
         view = request.place
         if isinstance(view, View):
-            self._leave(now, request, view)
+            self._leave(now, view)
             self._fail(now, request, "reset")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lbgen.simulate.tally import Tally
 
 CURVE_POINTS = 200
+SERIES_POINTS = 60
 
 
 class Spread(NamedTuple):
@@ -57,6 +58,8 @@ class Figures(NamedTuple):
     curves: Mapping[str, Sequence[float]] = {}
     """Quantiles at even steps, by the name of the distribution."""
     preemptions: int = 0
+    in_flight: Sequence[Sequence[float]] = ()
+    """By server: requests in flight, averaged over so many equal stretches of the run."""
 
 
 class Row(NamedTuple):
@@ -131,6 +134,7 @@ def figures(tally: Tally, servers: Sequence[Any]) -> Figures:
             "e2e": tally.e2e.curve(CURVE_POINTS),
         },
         preemptions=sum(server.engine.preemptions for server in servers),
+        in_flight=tally.series.averages(SERIES_POINTS),
     )
 
 

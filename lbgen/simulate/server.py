@@ -26,6 +26,9 @@ class SimulatedServer:
         self.max_in_flight = 0
         self.requests = 0
         self.busy_s = 0.0
-        """Seconds that requests spent here, all together."""
+        """Seconds that requests spent here, all together, less `in_flight` times the present one.
+
+        So that sending takes the time off and leaving adds it, and what is in flight counts up to any moment.
+        """
         self.scheduled = -1.0
         """For when the clock has an event of this server."""

@@ -5,10 +5,14 @@ from __future__ import annotations
 from math import sqrt
 from typing import TYPE_CHECKING
 
+from lbgen.simulate.series import Series
 from lbgen.simulate.statistics import Quantiles
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lbgen.simulate.request import Request
+    from lbgen.simulate.server import SimulatedServer
 
 MARKS = 2_000
 """Most marks of the integral over time, from which its first tenth is taken off."""
@@ -19,14 +23,15 @@ SETTLING = 4_096
 class Tally:
     """Latencies, errors, and the spread of requests in flight over the servers."""
 
-    def __init__(self, servers: int) -> None:
+    def __init__(self, servers: Sequence[SimulatedServer]) -> None:
         self.ttft, self.e2e, self.wait = Quantiles(), Quantiles(), Quantiles()
         self.arrived = self.ok = self.open = 0
         self.output_tokens = self.prompt_tokens = self.hit_tokens = 0
         self.errors: dict[str, int] = {}
         self.began_s: float | None = None
         self.ended_s = 0.0
-        self._servers = servers
+        self._servers = len(servers)
+        self.series = Series(servers)
         self._sum = self._squares = 0  # over the servers, of requests in flight and of their squares
         self._deviation = 0.0
         self._since = 0.0
@@ -81,6 +86,7 @@ class Tally:
     def end(self) -> None:
         """Close the books."""
         self._marks.append((self.ended_s, self._integral))
+        self.series.mark(self.ended_s)
 
     @property
     def duration_s(self) -> float:
@@ -96,6 +102,8 @@ class Tally:
     def _mark(self, now: float) -> None:
         """Keep the integral up to now; when there are many marks, only every second one."""
         self._marks.append((now, self._integral))
+        if now >= self.series.next_mark:
+            self.series.mark(now)
         if len(self._marks) > MARKS:
             del self._marks[1::2]
             self._spacing = 2 * (now - self._marks[0][0]) / MARKS
