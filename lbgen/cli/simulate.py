@@ -16,24 +16,29 @@ from lbgen.cli.options import Command, fleet_options, nearest, option
 from lbgen.fleet.shares import shared_out
 from lbgen.problems import FleetError, LbgenError
 from lbgen.render import builtin_templates
+from lbgen.simulate.answer_json import answers_json
 from lbgen.simulate.named import workload
 from lbgen.simulate.objective import capacities, parse_objective
 from lbgen.simulate.pool import canonical
 from lbgen.simulate.report import page
 from lbgen.simulate.setup import WHAT, Incident
-from lbgen.simulate.study import Question, answer, answer_json
-from lbgen.simulate.text import capacity_text, table
+from lbgen.simulate.study import Question, study
+from lbgen.simulate.text import capacity_lines, capacity_text, tables
 from lbgen.simulate.traces import Trace
 from lbgen.strategies.registry import STRATEGIES
 from lbgen.units import parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.model import Fleet, Pool
+    from lbgen.simulate.objective import Objective
+    from lbgen.simulate.study import Answer
     from lbgen.simulate.workload import Workload
+
+    Carried = dict[tuple[str, str | None], float]
 
 MOST_REQUESTS = 10_000_000
 DEFAULT_SEEDS = (1, 2, 3, 4, 5)
@@ -46,7 +51,7 @@ class Wanted(NamedTuple):
     workload: str
     strategies: tuple[str, ...]
     rate: float | None
-    load: float | None
+    loads: tuple[float, ...]
     requests: int
     seeds: tuple[int, ...]
     profiles: tuple[str, ...]
@@ -70,7 +75,14 @@ class Wanted(NamedTuple):
 )
 @option("--strategy", "strategies", multiple=True, metavar="S", help="A strategy; may be repeated.")
 @option("--rate", type=float, metavar="R", help="Requests a second.")
-@option("--load", type=float, metavar="L", help="The rate as a share of what the servers can carry: 0.9.")
+@option(
+    "--load",
+    "loads",
+    type=float,
+    multiple=True,
+    metavar="L",
+    help="The rate as a share of what the servers can carry: 0.9; may be repeated.",
+)
 @option(
     "--requests",
     type=click.IntRange(1, MOST_REQUESTS),
@@ -121,14 +133,33 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     fleet = _fleet(console, request)
     question = _question(console, fleet, request, wanted)
     objective = parse_objective(wanted.find_capacity) if wanted.find_capacity else None
-    found = answer(question, _progress(console))
-    carried = capacities(question, objective) if objective else {}
+    done = study([question._replace(load=load) for load in wanted.loads or (None,)], seen=_progress(console))
+    carried: Carried = {}
+    interrupted = not done.complete or not _search(question, objective, carried)
+    if done.answers:
+        _show(console, wanted, done.answers, carried)
+    if interrupted:
+        console.error(f"interrupted: {done.finished} of {done.planned} runs are finished")
+        raise click.exceptions.Exit(130)
+
+
+def _search(question: Question, objective: Objective | None, carried: Carried) -> bool:
+    """Fill in what each strategy carries; return False when interrupted."""
+    try:
+        carried.update(capacities(question, objective) if objective else ())
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def _show(console: Console, wanted: Wanted, answers: Sequence[Answer], carried: Carried) -> None:
+    objective = wanted.find_capacity or ""
     if wanted.report:
-        _write(console, wanted.report, page(found, builtin_templates()))
+        _write(console, wanted.report, page(answers, builtin_templates(), capacity_lines(objective, carried)))
     if wanted.format == "json":
-        console.result(json.dumps(answer_json(found, carried), indent=2))
+        console.result(json.dumps(answers_json(answers, carried), indent=2))
     else:
-        console.result(table(found) + capacity_text(wanted.find_capacity or "", carried))
+        console.result(tables(answers) + capacity_text(objective, carried))
 
 
 def _write(console: Console, name: str, text: str) -> None:
@@ -161,7 +192,6 @@ def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wan
         requests=wanted.requests,
         seeds=tuple(dict.fromkeys(wanted.seeds)),
         rate_per_s=wanted.rate,
-        load=wanted.load,
         profiles=wanted.profiles,
         slots=wanted.slots,
         incidents=tuple(_incident(text, pool) for text in wanted.incidents),
@@ -199,9 +229,10 @@ def _incident(text: str, pool: Pool) -> Incident:
 
 
 def _refuse_nonsense(wanted: Wanted) -> None:
-    if wanted.rate is not None and wanted.load is not None:
+    if wanted.rate is not None and wanted.loads:
         raise click.UsageError("--rate and --load say the same thing twice: use one of them")
-    for name, value, most in (("--rate", wanted.rate, 1e6), ("--load", wanted.load, 100.0)):
+    given = [("--rate", wanted.rate, 1e6), *(("--load", load, 100.0) for load in wanted.loads)]
+    for name, value, most in given:
         if value is not None and not 0 < value <= most:
             raise click.UsageError(f"{name} {value:g}: has to be above 0 and at most {most:g}")
 

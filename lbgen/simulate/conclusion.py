@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from lbgen.simulate.result import combined, differences
+from lbgen.simulate.result import combined, differences, row_name, seconds
 from lbgen.simulate.study import base_of, missing_facts
 
 if TYPE_CHECKING:
@@ -23,9 +23,13 @@ WORDS = {
     "errors": "failed requests a run",
 }
 """The metrics that are told apart in words; the first ones decide what is better."""
+COUNTS = {"load_stdev", "errors"}
+"""Those that are not seconds."""
 DECIDING = ("errors", "ttft_p99", "e2e_p99")
 WORTH_TELLING = 0.01
 """A difference below this share of the figure itself is none, however certain."""
+NOTICED_S = 0.001
+"""Nor is one of less than a millisecond."""
 
 
 def headline(found: Answer) -> str:
@@ -54,7 +58,7 @@ def against(found: Answer) -> list[str]:
         if row is base:
             continue
         told = [_told(one) for one in notable(row, base)]
-        name = f"{row.strategy} on {row.target}" if row.target else row.strategy
+        name = row_name(row)
         lines.append(f"{name} against {base.strategy}: {', '.join(told) or _nothing(found)}")
     return lines
 
@@ -68,7 +72,22 @@ def notable(row: Row, base: Row) -> list[Difference]:
         if one.metric in WORDS
         and one.interval.certain
         and abs(one.interval.mean) > WORTH_TELLING * abs(_figure(whole, one.metric))
+        and abs(one.interval.mean) > (0.0 if one.metric in COUNTS else NOTICED_S)
     ]
+
+
+def in_words(found: Answer) -> list[str]:
+    """Return what clients would notice, without the words of the trade."""
+    sentences = []
+    for name, what in (("ttft_s", "begin"), ("e2e_s", "are complete")):
+        texts = [(row_name(row), getattr(combined(row.runs), name).p99) for row in found.rows]
+        known = [(row, seconds(value)) for row, value in texts if value is not None]
+        if len({text for _, text in known}) == 1:
+            sentences.append(f"99 of 100 answers {what} within {known[0][1]}, whatever the strategy.")
+        elif known:
+            listed = ", ".join(f"{text} under {row}" for row, text in known)
+            sentences.append(f"99 of 100 answers {what} within {listed}.")
+    return sentences
 
 
 def conclusion(found: Answer) -> list[str]:
@@ -90,7 +109,7 @@ def _figure(run: Figures, metric: str) -> float:
 
 def _told(difference: Difference) -> str:
     mean, half = difference.interval
-    unit = "" if difference.metric in {"load_stdev", "errors"} else " s"
+    unit = "" if difference.metric in COUNTS else " s"
     return f"{WORDS[difference.metric]} {mean:+.3g}{unit} ± {half or 0.0:.2g}"
 
 
@@ -101,7 +120,7 @@ def _nothing(found: Answer) -> str:
 
 
 def _unstable(found: Answer) -> Iterator[str]:
-    if found.load >= 1:
+    if not found.stable:
         growth = found.rate_per_s - found.capacity_per_s
         yield (
             f"Unstable: {found.load:.2f} times what the servers can carry arrives. About {growth:.3g} more "
@@ -114,7 +133,7 @@ def _unstable(found: Answer) -> Iterator[str]:
 
 def _overloaded_servers(found: Answer) -> Iterator[str]:
     """Name servers that a share by weight alone would overload."""
-    if found.load >= 1 or all(row.strategy != "round_robin" for row in found.rows):
+    if not found.stable or all(row.strategy != "round_robin" for row in found.rows):
         return
     if over := found.overloaded:
         yield f"round_robin gives {', '.join(over)} more than it can carry: let weights follow the speed."
@@ -137,7 +156,7 @@ def _verdict(found: Answer) -> Iterator[str]:
         if row is base:
             continue
         changes = [one for one in notable(row, base) if one.metric in DECIDING]
-        name = f"{row.strategy} on {row.target}" if row.target else row.strategy
+        name = row_name(row)
         if changes and all(one.interval.mean < 0 for one in changes):
             better.append(name)
         elif changes and all(one.interval.mean > 0 for one in changes):

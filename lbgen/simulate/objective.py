@@ -10,6 +10,8 @@ from lbgen.simulate.result import combined
 from lbgen.simulate.study import answer, strategies_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lbgen.simulate.result import Figures
     from lbgen.simulate.study import Question
 
@@ -52,14 +54,12 @@ def parse_objective(text: str) -> Objective:
     return Objective(match[1], float(match[2]) * (0.001 if match[3] == "ms" else 1.0))
 
 
-def capacities(question: Question, objective: Objective) -> dict[tuple[str, str | None], float]:
-    """Return for each strategy and target the most requests a second with the objective met, 0 for none."""
-    found: dict[tuple[str, str | None], float] = {}
+def capacities(question: Question, objective: Objective) -> Iterator[tuple[tuple[str, str | None], float]]:
+    """Yield for each strategy and target the most requests a second with the objective met, 0 for none."""
     for target in question.targets or (None,):
         for strategy in strategies_of(question):
             own = question._replace(strategies=(strategy,), targets=(target,) if target else (), alone=True)
-            found[strategy, target] = _highest(own, objective)
-    return found
+            yield (strategy, target), _highest(own, objective)
 
 
 def _highest(question: Question, objective: Objective) -> float:

@@ -213,6 +213,20 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
 
 
+def row_name(row: Row) -> str:
+    """Return what tells a row from the others."""
+    return f"{row.strategy} on {row.target}" if row.target else row.strategy
+
+
+def seconds(value: float | None) -> str:
+    """Return seconds as people read them: three figures."""
+    if value is None:
+        return "-"
+    if value < 0.0995:
+        return f"{value * 1000:.0f} ms" if value >= 0.00995 else f"{value * 1000:.1f} ms"
+    return f"{value:.2f} s" if value < 99.95 else f"{value:.0f} s"
+
+
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None

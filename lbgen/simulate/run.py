@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import active_children
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.simulate.clock import Simulation
@@ -46,19 +48,39 @@ def run(task: Task) -> Figures:
     return figures(tally, simulation.servers)
 
 
+def cores() -> int:
+    """Return on how many cores this process may run."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def sweep(tasks: Sequence[Task], processes: int | None = None) -> Iterator[Figures]:
     """Yield the results of tasks in their order; `processes` None: as many as there are cores."""
-    most = min(len(tasks), processes or os.cpu_count() or 1)
+    most = min(len(tasks), processes or cores())
     if most > 1 and sum(task.requests for task in tasks) >= WORTH_A_PROCESS:
         done = 0
         try:
-            with ProcessPoolExecutor(most) as pool:
-                for result in pool.map(run, tasks):
-                    yield result
-                    done += 1
+            for result in _in_processes(tasks, most):
+                yield result
+                done += 1
         except (OSError, BrokenProcessPool):  # no shared memory, or no further processes allowed here
             tasks = tasks[done:]
         else:
             return
     for task in tasks:
         yield run(task)
+
+
+def _in_processes(tasks: Sequence[Task], most: int) -> Iterator[Figures]:
+    """Yield the results in the order of the tasks; on SIGINT the processes end at once."""
+    others = set(active_children())
+    with ProcessPoolExecutor(most, initializer=_leave_interrupts_to_the_parent) as pool:
+        try:
+            yield from pool.map(run, tasks)
+        except BaseException:  # also GeneratorExit; else the pool would wait for the runs that go on
+            for child in set(active_children()) - others:
+                child.terminate()
+            raise
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all of them

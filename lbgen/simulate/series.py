@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Series:
         step = (end - begin) / points
         cuts = self._integrals([begin + step * number for number in range(points)] + [end])
         return tuple(
-            tuple(max(0.0, (after - before) / step) for before, after in zip(line, line[1:], strict=False))
+            tuple(max(0.0, (after - before) / step) for before, after in pairwise(line))
             for line in zip(*cuts, strict=True)
         )
 

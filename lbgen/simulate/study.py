@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.model import StrategyChoice
 from lbgen.problems import LbgenError
 from lbgen.simulate.capacity import capacity, server_capacity
 from lbgen.simulate.pool import setup_of
-from lbgen.simulate.result import Row, as_json, difference_json, differences
+from lbgen.simulate.result import Row
 from lbgen.simulate.run import Task, sweep
 from lbgen.simulate.workload import sizes
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from lbgen.model import Fleet, Pool
     from lbgen.simulate.result import Figures
@@ -66,6 +66,11 @@ class Answer(NamedTuple):
         return self.rate_per_s / self.capacity_per_s
 
     @property
+    def stable(self) -> bool:
+        """False when more comes than the servers can carry."""
+        return self.load < 1
+
+    @property
     def overloaded(self) -> list[str]:
         """Names of servers to which a share by weight alone gives more than they can carry."""
         serving = [one for one in self.setup.servers if one.available and not one.backup]
@@ -85,61 +90,102 @@ def strategies_of(question: Question) -> list[str]:
     return list(dict.fromkeys(names if question.alone else (*names, present)))
 
 
-def answer(question: Question, seen: Callable[[int, int], None] | None = None) -> Answer:
-    """Do all runs; `seen` is told how many of how many are done. Raises `LbgenError` without any server."""
-    names = [(name, target) for target in question.targets or (None,) for name in strategies_of(question)]
-    setups = [_setup(question, name, target) for name, target in names]
-    carried = capacity(setups[0], sizes(question.workload))
-    if not carried:
-        raise LbgenError(f"no server of the pool {question.pool.name} is in rotation")
-    rate = _rate(question, carried)
-    tasks = [
-        Task(setup, question.workload, rate, question.requests, seed)
-        for setup in setups
-        for seed in question.seeds
-    ]
-    runs: list[Figures] = []
-    for figures in sweep(tasks):
-        runs.append(figures)
-        if seen is not None:
-            seen(len(runs), len(tasks))
-    count = len(question.seeds)
-    rows = tuple(
-        _row(question, name, target, tuple(runs[index * count : (index + 1) * count]))
-        for index, (name, target) in enumerate(names)
-    )
-    return Answer(question, rows, rate, carried, setups[0])
+class Plan(NamedTuple):
+    """The runs that answer a question."""
+
+    question: Question
+    names: list[tuple[str, str | None]]
+    """Strategy and target of each row."""
+    order: list[int]
+    """The rows as they are run: the present strategy, which all are compared with, first."""
+    setups: list[Setup]
+    capacity_per_s: float
+    rate_per_s: float
+
+    @classmethod
+    def of(cls, question: Question) -> Plan:
+        """Return the plan; raises `LbgenError` without any server in rotation."""
+        names = [(name, target) for target in question.targets or (None,) for name in strategies_of(question)]
+        setups = [_setup(question, name, target) for name, target in names]
+        carried = capacity(setups[0], sizes(question.workload))
+        if not carried:
+            raise LbgenError(f"no server of the pool {question.pool.name} is in rotation")
+        present = question.pool.strategy.name
+        order = sorted(range(len(names)), key=lambda index: names[index][0] != present)
+        return cls(question, names, order, setups, carried, _rate(question, carried))
+
+    def tasks(self) -> list[Task]:
+        """Return the runs, seed after seed, so that those finished by any time can be compared."""
+        question = self.question
+        return [
+            Task(self.setups[index], question.workload, self.rate_per_s, question.requests, seed)
+            for seed in question.seeds
+            for index in self.order
+        ]
+
+    def answer(self, runs: Sequence[Figures]) -> Answer | None:
+        """Return what the first so many finished tasks tell; None when they tell nothing.
+
+        That is all rows over the seeds that are complete, else the rows that are there of the first one.
+        """
+        width = len(self.order)
+        seeds, rows = (len(runs) // width, width) if len(runs) >= width else (1, len(runs))
+        if not rows:
+            return None
+        question = self.question._replace(seeds=self.question.seeds[:seeds])
+        found = {
+            index: _row(question, *self.names[index], tuple(runs[place + width * n] for n in range(seeds)))
+            for place, index in enumerate(self.order[:rows])
+        }
+        answered = tuple(found[index] for index in sorted(found))
+        return Answer(question, answered, self.rate_per_s, self.capacity_per_s, self.setups[0])
 
 
-def answer_json(found: Answer, carried: Mapping[tuple[str, str | None], float]) -> dict[str, Any]:
-    """Return the contract's shape, with load, capacity and differences beside it.
+class Study(NamedTuple):
+    """Answers to several questions, and whether there was time for all of them."""
 
-    `carried` is what `lbgen.simulate.objective.capacities` found, or nothing.
+    answers: tuple[Answer, ...]
+    finished: int
+    """Runs that are done."""
+    planned: int
+
+    @property
+    def complete(self) -> bool:
+        return self.finished == self.planned
+
+
+def study(
+    questions: Sequence[Question],
+    sweep: Callable[[Sequence[Task]], Iterable[Figures]] = sweep,
+    seen: Callable[[int, int], None] | None = None,
+) -> Study:
+    """Do all runs of all questions at once; what is finished when SIGINT comes is kept.
+
+    `seen` is told how many of how many are done. Raises `LbgenError` without any server in rotation.
     """
-    question = found.question
-    return {
-        "kind": "simulate",
-        "pool": question.pool.name,
-        "workload": {
-            "name": question.workload.name,
-            "rate_per_s": round(found.rate_per_s, 6),
-            "requests": question.requests,
-            "seeds": list(question.seeds),
-        },
-        "load": round(found.load, 6),
-        "capacity_per_s": round(found.capacity_per_s, 6),
-        "stable": found.load < 1,
-        "results": [_row_json(found, row, carried) for row in found.rows],
-    }
+    plans = [Plan.of(question) for question in questions]
+    counts = [len(plan.order) * len(plan.question.seeds) for plan in plans]
+    runs: list[Figures] = []
+    try:
+        for figures in sweep([task for plan in plans for task in plan.tasks()]):
+            runs.append(figures)
+            if seen is not None:
+                seen(len(runs), sum(counts))
+    except KeyboardInterrupt:
+        pass  # `finished` tells
+    found, place = [], 0
+    for plan, count in zip(plans, counts, strict=True):
+        found.append(plan.answer(runs[place : place + count]))
+        place += count
+    return Study(tuple(one for one in found if one is not None), len(runs), sum(counts))
 
 
-def _row_json(found: Answer, row: Row, carried: Mapping[tuple[str, str | None], float]) -> dict[str, Any]:
-    base = base_of(found, row)
-    compared = [] if base is row else [difference_json(one) for one in differences(row, base)]
-    capacity_found = {}
-    if (row.strategy, row.target) in carried:
-        capacity_found["capacity_at_objective_per_s"] = round(carried[row.strategy, row.target], 6)
-    return {**as_json(row), **capacity_found, "difference_to_present": compared}
+def answer(question: Question) -> Answer:
+    """Answer one question; raises `LbgenError` without any server, `KeyboardInterrupt` unless complete."""
+    done = study([question])
+    if not done.complete:
+        raise KeyboardInterrupt
+    return done.answers[0]
 
 
 def base_of(found: Answer, row: Row) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.simulate.conclusion import against, conclusion, headline
-from lbgen.simulate.result import combined
+from lbgen.simulate.result import combined, row_name, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +17,22 @@ HEADER = (
     "strategy", "target", "requests", "ok", "failed", "first token", "P90", "P99", "waiting P99",
     "answer P50", "P99", "spread", "hits", "tokens/s",
 )  # fmt: skip
+
+
+def tables(answers: Sequence[Answer]) -> str:
+    """Return each answer's table, and behind several how the figures grow with the load."""
+    text = "\n".join(table(found) for found in answers)
+    return text if len(answers) == 1 else f"{text}\n{_by_load(answers)}"
+
+
+def _by_load(answers: Sequence[Answer]) -> str:
+    lines: dict[str, list[str]] = {}
+    for found in answers:
+        for row in found.rows:
+            lines.setdefault(row_name(row), []).append(seconds(combined(row.runs).ttft_s.p99))
+    header = ["first token P99 at a load of", *(f"{found.load:.2f}" for found in answers)]
+    full = [[name, *cells, *[""] * (len(answers) - len(cells))] for name, cells in lines.items()]
+    return "\n".join(_aligned([header, *full])) + "\n"
 
 
 def table(found: Answer) -> str:
@@ -42,20 +58,19 @@ def capacity_text(objective: str, carried: Mapping[tuple[str, str | None], float
     """Return what each strategy carries with the objective met; nothing when there was none."""
     if not carried:
         return ""
+    first, *lines = capacity_lines(objective, carried)
+    return "\n".join(["", first, *(f"  {line}" for line in lines)]) + "\n"
+
+
+def capacity_lines(objective: str, carried: Mapping[tuple[str, str | None], float]) -> list[str]:
+    """Return a heading and a line for each strategy; nothing when there was no objective."""
+    if not carried:
+        return []
     lines = [f"Most requests/s with {objective}, and at most one in a thousand refused:"]
     for (strategy, target), rate in carried.items():
         name = f"{strategy} on {target}" if target else strategy
-        lines.append(f"  {name}: {f'{rate:.3g}' if rate else 'never'}")
-    return "\n" + "\n".join(lines) + "\n"
-
-
-def seconds(value: float | None) -> str:
-    """Return seconds as people read them: three figures."""
-    if value is None:
-        return "-"
-    if value < 0.0995:
-        return f"{value * 1000:.0f} ms" if value >= 0.00995 else f"{value * 1000:.1f} ms"
-    return f"{value:.2f} s" if value < 99.95 else f"{value:.0f} s"
+        lines.append(f"{name}: {f'{rate:.3g}' if rate else 'never'}")
+    return lines
 
 
 def _cells(row: Row) -> list[str]:

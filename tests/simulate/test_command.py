@@ -245,15 +245,46 @@ def test_the_report_is_one_page_that_needs_nothing_else(
     assert "http://" not in text.replace("http://www.w3.org", "")
     assert "https://" not in text
     assert "<script" not in text
+    assert re.findall(r'data-chart="([^"]+)"', text) == ["ttft", "e2e", *["over-time"] * 3]
     curves = re.findall(r'<polyline class="curve s\d" points="([^"]+)"', text)
-    assert len(curves) == 6  # two charts of three strategies
-    for curve in curves:
+    assert len(curves) == 6 + 9  # two charts of three strategies, and three strategies with three servers
+    for curve in curves[:6]:
         points = [tuple(map(float, point.split(","))) for point in curve.split()]
         assert len(points) == 200
         assert points == sorted(points, key=lambda point: (point[0], -point[1]))
-        assert all(50 <= x <= 710 and 10 <= y <= 260 for x, y in points)
+        assert all(46 <= x <= 344 and 8 <= y <= 196 for x, y in points)
     for cell in out.splitlines()[3].split("  "):
         assert cell.strip() in text
+
+
+def test_a_report_over_several_loads_shows_latency_against_load(
+    simulate: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    path = tmp_path / "report.html"
+    loads = ("--load", "1.2", "--load", "0.5", "--strategy", "round_robin")
+    code, out, err = simulate(*loads, "--report", str(path), *QUICK)
+    assert code == 0, err
+    heading = next(line for line in out.splitlines() if line.startswith("first token P99 at a load of"))
+    assert heading.split()[-2:] == ["1.20", "0.50"]
+    text = path.read_text()
+    chart = text.split('data-chart="ttft-load"')[1].split("</svg>")[0]
+    lines = re.findall(r'points="([^"]+)"', chart)
+    assert len(lines) == 2  # two strategies
+    for line in lines:
+        (x0, y0), (x1, y1) = (map(float, point.split(",")) for point in line.split())
+        assert (x0, x1) == (46, 344)  # from the lowest load to the highest
+        assert y0 > y1  # and upwards
+    assert chart.count("<circle") == 4
+    assert "Unstable" in text
+
+
+def test_results_of_several_loads_stand_side_by_side(asked: Callable[..., dict[str, Any]]) -> None:
+    found = asked("--load", "0.5", "--load", "0.9", "--strategy", "round_robin", *QUICK)
+    assert [(one["strategy"], one["load"]) for one in found["results"]] == [
+        ("round_robin", 0.5), ("least_conn", 0.5), ("round_robin", 0.9), ("least_conn", 0.9),
+    ]  # fmt: skip
+    assert found["load"] is None
+    assert found["workload"]["rate_per_s"] is None
 
 
 def test_a_report_that_cannot_be_written(simulate: Callable[..., Outcome], tmp_path: Path) -> None:
