@@ -57,11 +57,14 @@ def max_tokens(made: Assembly) -> Syntax:
     return made.map("$request_body", "$lb_max_tokens", [("default", '""'), (pattern, "$lb_tokens_raw")])
 
 
-def hidden(made: Assembly) -> Syntax:
+def hidden(made: Assembly, most: int | None) -> Syntax:
     """Return the variable that is 1 where the body cannot be read: too long, compressed, or too entangled.
 
-    Entangled: it has a member of that name that was not found where it counts.
+    Entangled: it has a member of that name that was not found where it counts. `most`: bytes that are looked
+    at, where the buffer holds more.
     """
+    if most is not None:
+        return _within(made, hidden(made, None), most)
     missed = made.flag("$request_body", [("default", "0"), (regex_word(r'~"model"\s*:'), "1")])
     entries = [
         ("default", "1"),
@@ -70,6 +73,11 @@ def hidden(made: Assembly) -> Syntax:
     ]
     source = f'"$request_body_file:$http_content_encoding:{model(made)}:{missed}"'
     return made.map(source, "$lb_body_hidden", entries)
+
+
+def _within(made: Assembly, unreadable: Syntax, most: int) -> Syntax:
+    entries = [("default", "0"), (regex_word(f"~^1|:(?:{over_regex(most - 1)})$"), "1")]
+    return made.map(f'"{unreadable}:$content_length"', f"$lb_body_hidden_{most}", entries)
 
 
 def unknown_model(made: Assembly) -> Syntax:

@@ -37,6 +37,7 @@ class Destinations:
     def __init__(self, made: Assembly, frame: Frame) -> None:
         self._made = made
         self._frame = frame
+        self.inspect = frame.inspect
         self._uris: dict[str, tuple[Syntax, tuple[Check, ...]]] = {}
         self._splits: dict[str, Syntax] = {}
         self._located: dict[str, Location] = {}

@@ -124,7 +124,7 @@ def _dispatch(made: Assembly, fitting: tuple[Candidate, ...], to: Destinations) 
     otherwise, entries = to.not_found, []
     inside = [conditions.looks_inside(candidate.route.match) for candidate in fitting]
     if any(inside):
-        columns.insert(0, bodies.hidden(made))
+        columns.insert(0, bodies.hidden(made, to.inspect))
         otherwise = bodies.unknown_model(made)
     for number, (candidate, variables) in enumerate(zip(fitting, needed, strict=True)):
         if inside[number] and not any(inside[:number]):
