@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from integration.debian import ImageError
-from integration.fleets import PROXIES, SERVERS, Proxy, files
-from integration.images import resolve
+from integration.edge import Edge, started
+from integration.fleets import NO_SECRETS, PROXIES, SERVERS, Proxy, files
+from integration.images import GENERATIONS, resolve
 from integration.results import measured, pytest_configure  # noqa: F401 - a fixture and a hook
 from lbgen.lab.problems import RigError
 from lbgen.lab.rig import Rig
@@ -84,3 +85,17 @@ def proxy(request: pytest.FixtureRequest) -> Proxy:
 def module_proxy(request: pytest.FixtureRequest) -> Proxy:
     """Each balancer of each generation, for what a whole file measures once."""
     return request.param  # type: ignore[no-any-return]  # what `params` holds
+
+
+@pytest.fixture(scope="module", params=GENERATIONS)
+def edge(request: pytest.FixtureRequest, rig: Rig, running_mocks: list[MockBox]) -> Iterator[Edge]:
+    """Both balancers of each generation, with the module's FLEET, SECRETS and files BESIDE."""
+    renewed(running_mocks)
+    module, generation = request.module, request.param
+    secrets = getattr(module, "SECRETS", NO_SECRETS)
+    beside = module.beside() if hasattr(module, "beside") else NO_SECRETS
+    try:
+        with started(rig, module.FLEET, generation, secrets, beside) as both:
+            yield both
+    except ImageError as error:
+        pytest.skip(str(error))

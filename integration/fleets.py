@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
@@ -10,14 +11,19 @@ from integration.images import GENERATIONS, resolve
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
 from lbgen.render import render
+from lbgen.secret_values import RealSecrets
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lbgen.render import RenderedFile
 
 SERVERS = ("gpu-0", "gpu-1", "gpu-2", "gpu-3")
 """The mock GPU servers that every test finds running, on port 8000."""
 
 TARGETS = ("nginx", "haproxy")
+
+NO_SECRETS: Mapping[str, str] = MappingProxyType({})
 
 
 class Proxy(NamedTuple):
@@ -52,12 +58,17 @@ def chat(strategy: str = "least_conn", servers: Any = "gpu-[0-3]:8000", **pool: 
     return {"pools": {"chat": {"engine": "vllm", "strategy": strategy, "servers": servers, **pool}}}
 
 
-def files(fleet: dict[str, Any], proxy: Proxy) -> tuple[RenderedFile, ...]:
-    """Return what a fleet renders to for one proxy; raises `AssertionError` for a fleet with errors."""
+def files(
+    fleet: dict[str, Any], proxy: Proxy, secrets: Mapping[str, str] = NO_SECRETS
+) -> tuple[RenderedFile, ...]:
+    """Return what a fleet renders to for one proxy; raises `AssertionError` for a fleet with errors.
+
+    `secrets`: the environment that ``env:NAME`` is looked up in.
+    """
     source = Source("fleet.yaml", yaml.safe_dump(fleet, sort_keys=False))
     versions = {proxy.target: proxy.version}
     loaded = load([source], environ={}, targets=(proxy.target,), versions=versions)
     assert loaded.fleet is not None, loaded.problems
     errors = [problem for problem in loaded.problems if problem.is_error]
     assert not errors, errors
-    return render(loaded.fleet, proxy.target)
+    return render(loaded.fleet, proxy.target, secrets=RealSecrets(secrets))

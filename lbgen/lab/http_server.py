@@ -80,6 +80,10 @@ class Exchange:
         self._connection.raw(data)
         self._connection.close()
 
+    def tunnel(self) -> None:
+        """Switch to the protocol of a WebSocket handshake, and from now on send back every byte."""
+        self._connection.tunnel()
+
     def hang_up(self) -> None:
         """Close the connection in an orderly way (FIN), wherever the answer stands."""
         self._connection.close()
@@ -110,6 +114,7 @@ class Connection(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._gone = False
+        self._tunnels = False
 
     # asyncio calls the following
 
@@ -123,6 +128,9 @@ class Connection(asyncio.Protocol):
         self._server.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
+        if self._tunnels:
+            self._transport.write(data)
+            return
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
@@ -166,6 +174,11 @@ class Connection(asyncio.Protocol):
         """Wait until the client has taken most of what was written."""
         if not self._writable.is_set():
             await self._writable.wait()
+
+    def tunnel(self) -> None:
+        """Leave HTTP; raises `ClientGone`."""
+        self.raw(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
+        self._tunnels = True
 
     def close(self) -> None:
         """Close after what was written has left."""
@@ -235,7 +248,7 @@ class Connection(asyncio.Protocol):
 
     def _next(self) -> None:
         """Make ready for the next request of a kept-alive connection."""
-        if self._gone or self._transport.is_closing():
+        if self._gone or self._tunnels or self._transport.is_closing():
             return
         if self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE:
             self._h11.start_next_cycle()

@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lbgen.lab import engine_metrics, openai_api
+from lbgen.lab import echo, engine_metrics, openai_api
 from lbgen.lab.faults import Fault, Faults, strike
 from lbgen.lab.gpu import Gpu
 from lbgen.lab.http_server import KEEP_ALIVE_S, Exchange, Request, Server
@@ -70,6 +70,9 @@ class MockGpu:
             await self._control(exchange)
             return
         self.record.paths[path] += 1
+        if exchange.request.header(echo.HEADER) is not None:
+            await echo.echo(exchange, self._headers)
+            return
         if path.endswith(GENERATIONS) and exchange.request.method == "POST":
             await self._recorded(exchange)
             return
