@@ -265,6 +265,20 @@ class Match(NamedTuple):
     max_tokens_over: int | None = None
     websocket: bool | None = None
 
+    @property
+    def conditions(self) -> int:
+        """How many conditions there are beside the path: of routes with equal paths, more go first."""
+        single = (
+            self.hosts,
+            self.methods,
+            self.models,
+            self.prompt_over is not None,
+            self.prompt_under is not None,
+            self.max_tokens_over is not None,
+            self.websocket is not None,
+        )
+        return sum(map(bool, single)) + len(self.headers)
+
 
 class Route(NamedTuple):
     """Which requests go where. Exactly one of `pool`, `split` and `respond` is set."""

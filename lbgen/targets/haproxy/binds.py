@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.quoting import quote
+from lbgen.targets.tls_profiles import INTERMEDIATE_CIPHERS, TLS13_SUITES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,16 +17,6 @@ if TYPE_CHECKING:
     from lbgen.model import Listener, ListenerTls
     from lbgen.targets.haproxy.assembly import Assembly
     from lbgen.units import Address
-
-_INTERMEDIATE = (
-    "ECDHE-ECDSA-AES128-GCM-SHA256",
-    "ECDHE-RSA-AES128-GCM-SHA256",
-    "ECDHE-ECDSA-AES256-GCM-SHA384",
-    "ECDHE-RSA-AES256-GCM-SHA384",
-    "ECDHE-ECDSA-CHACHA20-POLY1305",
-    "ECDHE-RSA-CHACHA20-POLY1305",
-)
-_TLS13 = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 
 
 def binds(made: Assembly, listeners: tuple[Listener, ...], address: Address) -> Iterator[str]:
@@ -59,8 +50,8 @@ def _tls_words(made: Assembly, listeners: list[Listener]) -> Iterator[str]:
     if all(tls.profile == "modern" for tls in settings):
         yield "ssl-min-ver TLSv1.3"
     else:
-        yield f"ssl-min-ver TLSv1.2 ciphers {':'.join(_INTERMEDIATE)}"
-    yield f"ciphersuites {_TLS13}"
+        yield f"ssl-min-ver TLSv1.2 ciphers {INTERMEDIATE_CIPHERS}"
+    yield f"ciphersuites {TLS13_SUITES}"
     # A ticket key that is never changed would undo forward secrecy.
     yield "no-tls-tickets"
     for tls in settings:

@@ -86,27 +86,13 @@ def candidates(listener: Listener) -> list[Candidate]:
     found = []
     for order, route in enumerate(listener.routes):
         match = route.match
-        more = -count(match)
+        more = -match.conditions
         found += [Candidate(0, 0, more, order, path) for path in match.paths_exact]
         prefixes = [path.rstrip("/") for path in match.paths]
         if not prefixes and not match.paths_exact:
             prefixes = [""]
         found += [Candidate(1, -len(path), more, order, path) for path in prefixes]
     return sorted(found)
-
-
-def count(match: Match) -> int:
-    """Return how many conditions a route has beside its path."""
-    single = (
-        match.hosts,
-        match.methods,
-        match.models,
-        match.prompt_over is not None,
-        match.prompt_under is not None,
-        match.max_tokens_over is not None,
-        match.websocket is not None,
-    )
-    return sum(map(bool, single)) + len(match.headers)
 
 
 def _path(rules: Rules, candidate: Candidate) -> Iterator[str]:

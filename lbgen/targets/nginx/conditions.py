@@ -31,20 +31,6 @@ def header_variable(name: str) -> Syntax:
     return Syntax("$http_" + header_name(name).lower().replace("-", "_"))
 
 
-def count(match: Match) -> int:
-    """Return how many conditions a route has beside its path: more go first."""
-    single = (
-        match.hosts,
-        match.methods,
-        match.models,
-        match.prompt_over is not None,
-        match.prompt_under is not None,
-        match.max_tokens_over is not None,
-        match.websocket is not None,
-    )
-    return sum(map(bool, single)) + len(match.headers)
-
-
 def variables(made: Assembly, match: Match) -> tuple[Syntax, ...]:
     """Return the variables that all have to be 1 for a request to fit, the path left aside."""
     return tuple(dict.fromkeys(_each(made, match)))

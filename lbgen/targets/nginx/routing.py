@@ -58,10 +58,10 @@ def candidates(listener: Listener, spot: Spot) -> tuple[Candidate, ...]:
     for order, route in enumerate(listener.routes):
         rank = _path_rank(route, spot)
         if rank is not None:
-            found.append(Candidate(route, (*rank, -conditions.count(route.match), order)))
+            found.append(Candidate(route, (*rank, -route.match.conditions, order)))
     found.sort(key=lambda candidate: candidate.rank)
     for number, candidate in enumerate(found):
-        if conditions.count(candidate.route.match) == 0:
+        if candidate.route.match.conditions == 0:
             return tuple(found[: number + 1])
     return tuple(found)
 
@@ -111,7 +111,7 @@ def _entry(made: Assembly, fitting: tuple[Candidate, ...], to: Destinations) -> 
     if not fitting:
         return to.enter_not_found()
     first = fitting[0].route
-    if conditions.count(first.match) == 0:
+    if first.match.conditions == 0:
         return to.enter(first)
     reads = any(conditions.needs_body(candidate.route.match) for candidate in fitting)
     return to.enter_by(_dispatch(made, fitting, to), reads=reads)

@@ -12,18 +12,10 @@ from typing import TYPE_CHECKING
 from lbgen.targets.nginx.quoting import quote
 from lbgen.targets.nginx.views import NOTHING, Pair, ServerTls
 from lbgen.targets.spec import Syntax
+from lbgen.targets.tls_profiles import INTERMEDIATE_CIPHERS
 
 if TYPE_CHECKING:
     from lbgen.model import ListenerTls
-
-_INTERMEDIATE = (
-    "ECDHE-ECDSA-AES128-GCM-SHA256",
-    "ECDHE-RSA-AES128-GCM-SHA256",
-    "ECDHE-ECDSA-AES256-GCM-SHA384",
-    "ECDHE-RSA-AES256-GCM-SHA384",
-    "ECDHE-ECDSA-CHACHA20-POLY1305",
-    "ECDHE-RSA-CHACHA20-POLY1305",
-)
 
 HSTS = Pair(Syntax("Strict-Transport-Security"), Syntax("max-age=63072000"))
 """Two years, the guideline's."""
@@ -39,6 +31,6 @@ def server_tls(tls: ListenerTls | None) -> ServerTls | None:
         certificate=quote(certificate),
         key=quote(tls.bundle or tls.key or certificate),
         protocols=Syntax("TLSv1.3" if modern else "TLSv1.2 TLSv1.3"),
-        ciphers=NOTHING if modern else Syntax(":".join(_INTERMEDIATE)),
+        ciphers=NOTHING if modern else Syntax(INTERMEDIATE_CIPHERS),
         client_ca=quote(tls.client_ca) if tls.client_ca else NOTHING,
     )
