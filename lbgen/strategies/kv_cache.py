@@ -1,6 +1,6 @@
 """More requests for servers whose KV cache has room."""
 
-from lbgen.fields import Field, Integer, Number
+from lbgen.fields import Field, Integer, Number, Text
 from lbgen.strategies.spec import MadeBy, Strategy
 
 KV_CACHE = Strategy(
@@ -21,10 +21,16 @@ KV_CACHE = Strategy(
             "A server whose KV cache is fuller than this share gets no new requests.",
         ),
         Field(
+            "agent_host",
+            Text("an address or a host name", pattern=r"[A-Za-z0-9][A-Za-z0-9.:-]{0,252}", limit=253),
+            "127.0.0.1",
+            "The machine where `lbgen agent` answers HAProxy.",
+        ),
+        Field(
             "agent_port",
             Integer(min=1, max=65_535),
             8406,
-            "The port on this machine where `lbgen agent` answers HAProxy.",
+            "The port where it does.",
         ),
     ),
     choosers={

@@ -183,10 +183,11 @@ def _servers(made: Assembly, pool: Pool, common: str) -> tuple[ServerLine, ...]:
 
 
 def _agent(pool: Pool, server: Server) -> str:
+    host = pool.strategy.parameters.get("agent_host", "127.0.0.1")
     port = pool.strategy.parameters.get("agent_port", 8406)
     # The newline ends the question.
     question = f"{pool.name}/{server.name}\\n"
-    return f"agent-check agent-addr 127.0.0.1 agent-port {port} agent-inter 1s agent-send {question}"
+    return f"agent-check agent-addr {host} agent-port {port} agent-inter 1s agent-send {question}"
 
 
 def _server_words_of(pool: Pool, server: Server, scale: int) -> Iterator[str]:

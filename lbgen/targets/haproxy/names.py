@@ -1,9 +1,10 @@
-"""Host names that are followed while HAProxy runs: `resolvers` sections."""
+"""Whom HAProxy talks to beside the servers: name servers in `resolvers`, other balancers in `peers`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.targets.haproxy.strategies import PEERS, sticks
 from lbgen.targets.haproxy.views import Section, syntax
 from lbgen.targets.haproxy.words import duration
 from lbgen.targets.spec import Syntax
@@ -25,6 +26,19 @@ def resolvers(fleet: Fleet) -> tuple[Section, ...]:
         Section(Syntax(f"resolvers {resolvers_name(pool)}"), syntax(*_lines(pool)))
         for pool in fleet.pools
         if follows_names(pool)
+    )
+
+
+def peers(fleet: Fleet) -> tuple[Section, ...]:
+    """Return the section of the balancers that share learned tables, where any is learned."""
+    own = fleet.balancers.own
+    if own is None or not any(sticks(fleet, pool) for pool in fleet.pools):
+        return ()
+    others = (f"peer {name} {address}" for name, address in fleet.balancers.peers.items())
+    # A name of our own has to be known before the section, also where `global` is not ours to write.
+    return (
+        Section(Syntax("global"), syntax(f"localpeer {own}")),
+        Section(Syntax(f"peers {PEERS}"), syntax(*others)),
     )
 
 

@@ -14,11 +14,12 @@ from lbgen.targets.haproxy.edge import frontends
 from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.logs import log_target
 from lbgen.targets.haproxy.metrics import METRICS_FILE, metrics_frontend, metrics_text
-from lbgen.targets.haproxy.names import resolvers
+from lbgen.targets.haproxy.names import peers, resolvers
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.redirects import redirects
 from lbgen.targets.haproxy.views import Defaults, Process, syntax
 from lbgen.targets.haproxy.words import COMMON_ERRORS, duration, error_reply
+from lbgen.targets.service import drop_in
 from lbgen.targets.spec import Output
 
 if TYPE_CHECKING:
@@ -41,21 +42,23 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         "part": part.name,
         "process": _process(fleet, made.settings),
         "defaults": _defaults(fleet, made.settings),
-        "sections": (*made.stores(), *resolvers(fleet), *(() if alone else tables(fleet))),
+        "sections": (*made.stores(), *peers(fleet), *resolvers(fleet), *(() if alone else tables(fleet))),
         "frontends": edge,
         "backends": pools,
     }
     name = "haproxy.cfg" if part.whole else f"{part.name}.cfg"
-    return (Output(name, "haproxy/haproxy.cfg.j2", context), *_side_files(made, alone=alone))
+    return (Output(name, "haproxy/haproxy.cfg.j2", context), *_side_files(made, part))
 
 
-def _side_files(made: Assembly, *, alone: bool) -> Iterator[Output]:
+def _side_files(made: Assembly, part: Part) -> Iterator[Output]:
     texts = [(VALUES_FILE, made.values_text()), *made.joined_files()]
-    if not alone:
+    if part.name != "upstreams":
         texts += [(CLIENTS_FILE, clients_text(made)), (METRICS_FILE, metrics_text(made))]
     for path, text in texts:
         if text:
             yield Output(path, text=text, secret=True)
+    if part.whole:
+        yield drop_in("haproxy.service", made.settings.directory, _descriptors(made.fleet, made.settings))
 
 
 def _process(fleet: Fleet, settings: TargetSettings) -> Process:
