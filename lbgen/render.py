@@ -34,6 +34,8 @@ class RenderedFile(NamedTuple):
     path: str
     text: str
     secret: bool = False
+    aside: bool = False
+    """True: for others than the proxy, such as the service manager."""
 
 
 def render(
@@ -74,10 +76,10 @@ def _file(
 ) -> RenderedFile:
     line = Syntax(f"{output.comment} {header}")
     if not output.template:
-        return RenderedFile(output.path, f"{line}\n{output.text}", output.secret)
+        return RenderedFile(output.path, f"{line}\n{output.text}", output.secret, output.aside)
     context = {**output.context, "header": line}
     text = _run(environment, output.template, context, templates)
-    return RenderedFile(output.path, text.rstrip("\n") + "\n", output.secret)
+    return RenderedFile(output.path, text.rstrip("\n") + "\n", output.secret, output.aside)
 
 
 def _run(environment: jinja2.Environment, name: str, context: dict[str, Any], templates: Path | None) -> str:

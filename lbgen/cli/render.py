@@ -86,8 +86,8 @@ def _print(console: Console, fleet: Fleet, wanted: Wanted) -> int:
         raise click.UsageError(f"{len(names)} targets ({', '.join(names)}): use -o DIR, or name one with -t")
     for name in names:
         main, *beside = _render(fleet, name, wanted, StandInSecrets())
-        if beside:
-            others = ", ".join(file.path for file in beside)
+        others = ", ".join(file.path for file in beside if not file.aside)
+        if others:
             raise click.UsageError(f"{name} needs {others} beside its {main.path}: use -o DIR")
         console.result(main.text)
     return 0

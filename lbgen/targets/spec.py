@@ -47,6 +47,8 @@ class Output(NamedTuple):
     """Written with mode 0600."""
     comment: str = "#"
     """What begins a comment line in this file."""
+    aside: bool = False
+    """True: the proxy itself does not read it, and works without."""
 
 
 class Secrets(Protocol):

@@ -12,6 +12,7 @@ from lbgen.targets.nginx.upstreams import probe_upstreams, upstreams
 from lbgen.targets.nginx.variables import add_common_maps, hash_settings
 from lbgen.targets.nginx.views import NOTHING, Log, Main
 from lbgen.targets.nginx.words import duration
+from lbgen.targets.service import drop_in
 from lbgen.targets.spec import Output, Syntax
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         "raw": tuple(map(Syntax, settings.raw.get("http", ()))),
     }
     name = "nginx" if part.whole else "http"
-    return (Output(f"{name}.conf", f"nginx/{name}.conf.j2", context), *_secret_files(made))
+    service = (drop_in("nginx.service", settings.directory, _files(settings)),) if part.whole else ()
+    return (Output(f"{name}.conf", f"nginx/{name}.conf.j2", context), *_secret_files(made), *service)
 
 
 def _has_secrets(made: Assembly) -> bool:
@@ -80,11 +82,15 @@ def _main(logs: Logs, settings: TargetSettings) -> Main:
         modules=(),
         workers=Syntax(settings.workers or "auto"),
         connections=settings.connections,
-        # Each request takes two descriptors, one to the client and one to the server.
-        files=2 * settings.connections,
+        files=_files(settings),
         shutdown=duration(settings.drain_timeout),
         error_log=Syntax(f"{_error_log(logs)} {_LEVELS.get(logs.level, 'notice')}"),
     )
+
+
+def _files(settings: TargetSettings) -> int:
+    """Return what a worker opens at once: each request takes two, one to the client, one to the server."""
+    return 2 * settings.connections
 
 
 def _access_log(logs: Logs) -> Syntax:
