@@ -73,6 +73,7 @@ def command(
     if loaded.fleet is not None and not any(problem.is_error for problem in problems):
         verdicts = _verdicts(console, for_balancer(loaded.fleet, request.balancer), choice)
         problems += [problem for verdict in verdicts for problem in verdict.problems]
+        _say_costs(console, loaded.fleet)
     _report(console, problems, verdicts, wanted)
     return _exit_code(problems, verdicts, choice, strict=wanted.strict)
 
@@ -92,6 +93,12 @@ def _verdicts(console: Console, fleet: Fleet, choice: Choice) -> list[Verdict]:
         console.sources = [*console.sources, *(Source(name, text) for name, text in verdict.files)]
         verdicts.append(verdict)
     return verdicts
+
+
+def _say_costs(console: Console, fleet: Fleet) -> None:
+    for settings in fleet.targets:
+        for note in TARGETS[settings.name].notes(fleet):
+            console.note(f"{settings.name}: {note}")
 
 
 def _report(

@@ -104,5 +104,8 @@ class Target(Protocol):
     def limits(self, fleet: Fleet) -> Iterator[Problem]:
         """Yield what this target cannot do for this fleet: degraded (warning) or refused (error)."""
 
+    def notes(self, fleet: Fleet) -> Iterator[str]:
+        """Yield what the configuration costs, for people to know; nothing here is a problem."""
+
     def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         """Return the files to render, the main file first; `limits` yielded no error."""

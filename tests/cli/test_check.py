@@ -173,3 +173,19 @@ def test_secrets_do_not_show_in_what_a_checker_says(lbgen, tmp_path, nginx, monk
     assert ended.code == 1
     assert "bad words" in ended.err
     assert "very" not in ended.err
+
+
+PREFIX = """
+pools: {chat: {engine: vllm, strategy: STRATEGY, servers: "gpu-[0-1]:8000"}}
+listeners: {edge: {bind: "*:8080", inspect: {body: 1MiB}, routes: [{pool: chat}]}}
+targets: {haproxy: {max_connections: 1024}}
+"""
+
+
+@pytest.mark.parametrize(("strategy", "said"), [("prefix", True), ("least_conn", False)])
+def test_the_memory_for_looking_at_bodies_is_said(lbgen, tmp_path, strategy, said):
+    (tmp_path / "bodies.yaml").write_text(PREFIX.replace("STRATEGY", strategy), encoding="utf-8")
+    ended = lbgen("check", "bodies.yaml", "--binary", "none")
+    assert ended.code == 0
+    # 1 MiB for the body and 64 KiB for headers, twice for each of 1,024 connections.
+    assert ("2.1 GiB of memory" in ended.err) is said

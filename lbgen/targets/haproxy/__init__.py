@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.features import FEATURES
 from lbgen.targets.haproxy.limits import limits
+from lbgen.targets.haproxy.notes import notes
 from lbgen.targets.haproxy.outputs import outputs
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.strategies import STRATEGIES
@@ -39,6 +40,10 @@ class Haproxy:
     def limits(self, fleet: Fleet) -> Iterator[Problem]:
         """Yield what HAProxy of this version cannot do for this fleet."""
         return limits(fleet)
+
+    def notes(self, fleet: Fleet) -> Iterator[str]:
+        """Yield what the configuration costs."""
+        return notes(fleet)
 
     def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         """Return the files to render."""

@@ -40,6 +40,10 @@ class Nginx:
         """Yield what NGINX of this version cannot do for this fleet."""
         return limits(fleet)
 
+    def notes(self, fleet: Fleet) -> Iterator[str]:  # noqa: ARG002 - one signature for all
+        """Yield nothing: a request's buffers are released with it, and grow with its body alone."""
+        return iter(())
+
     def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         """Return the files to render."""
         return outputs(fleet, part, secrets)
