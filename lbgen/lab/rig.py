@@ -71,6 +71,11 @@ class Rig:
         except APIError:
             return  # gone already, or swept at the next start
 
+    @property
+    def gateway(self) -> str:
+        """The address of this machine on the network."""
+        return f"{self._prefix}.1"
+
     def mocks(
         self, names: Iterable[str], image: str, *, port: int = 8000, **options: object
     ) -> list[MockBox]:
