@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, bounds
+from lbgen.targets.haproxy.bodies import buffer_size
 from lbgen.targets.haproxy.features import FEATURES, has
+from lbgen.targets.haproxy.retries import replays
 from lbgen.targets.haproxy.strategies import refusal
 from lbgen.targets.verdicts import Verdicts
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from lbgen.model import Fleet, Listener, Pool, Route
     from lbgen.problems import Problem
     from lbgen.vocabulary import Version
+
+_USUAL_BUFFER = 16_384
+"""Bytes of a buffer where nothing asks for more: HAProxy's own ``tune.bufsize``."""
 
 
 def limits(fleet: Fleet) -> Iterator[Problem]:
@@ -36,6 +41,7 @@ def _pool(said: Verdicts, fleet: Fleet, pool: Pool) -> None:
     if refused:
         said.refused("strategy", (*pool.path, "strategy"), refused.reason, refused.instead)
     _retry(said, fleet, pool, settings.version)
+    _replay(said, fleet, pool)
     _health(said, fleet, pool)
     if fleet.origins.written((*pool.path, "timeouts", "send")):
         said.degraded(
@@ -65,6 +71,18 @@ def _retry(said: Verdicts, fleet: Fleet, pool: Pool, version: Version) -> None:
         instead = FEATURES["retry_on_429"].instead
         path = (*pool.path, "retry", "on")
         said.degraded("on", path, "cannot have 429 before HAProxy 3.0: it is passed to the client", instead)
+
+
+def _replay(said: Verdicts, fleet: Fleet, pool: Pool) -> None:
+    if not replays(pool) or not pool.retry.replay_posts:
+        return
+    # Seen on 2.6 to 3.2: what does not fit the buffer is gone once it was sent.
+    size = (buffer_size(fleet) or _USUAL_BUFFER) // 1024
+    said.degraded(
+        "retry.replay_posts",
+        (*pool.path, "retry", "replay_posts"),
+        f"covers requests of less than {size} KiB: HAProxy sends again what its buffer holds, nothing larger",
+    )
 
 
 def _health(said: Verdicts, fleet: Fleet, pool: Pool) -> None:

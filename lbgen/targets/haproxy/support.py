@@ -7,6 +7,7 @@ from lbgen.vocabulary import Support, Version
 
 SUPPORT: tuple[Row, ...] = (
     Row("pools.*.retry.within", Support.DEGRADED, "tries are bounded by number and connect timeout alone"),
+    Row("pools.*.retry.replay_posts", Support.DEGRADED, "requests that fit the buffer alone"),
     Row("pools.*.retry.on", Support.DEGRADED, "429 is passed to the client", Version(3, 0)),
     Row(
         "pools.*.passive_health",
