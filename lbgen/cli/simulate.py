@@ -17,12 +17,13 @@ from lbgen.fleet.shares import shared_out
 from lbgen.problems import FleetError, LbgenError
 from lbgen.render import builtin_templates
 from lbgen.simulate.answer_json import answers_json
+from lbgen.simulate.closed import Closed
 from lbgen.simulate.named import workload
 from lbgen.simulate.objective import capacities, parse_objective
 from lbgen.simulate.pool import canonical
 from lbgen.simulate.report import page
 from lbgen.simulate.setup import WHAT, Incident
-from lbgen.simulate.study import Question, study
+from lbgen.simulate.study import Question, is_closed, study
 from lbgen.simulate.text import capacity_lines, capacity_text, tables
 from lbgen.simulate.traces import Trace
 from lbgen.strategies.registry import STRATEGIES
@@ -49,6 +50,8 @@ class Wanted(NamedTuple):
 
     pool: str | None
     workload: str
+    clients: int | None
+    think: str | None
     strategies: tuple[str, ...]
     rate: float | None
     loads: tuple[float, ...]
@@ -71,8 +74,11 @@ class Wanted(NamedTuple):
     default="bimodal",
     show_default=True,
     metavar="W",
-    help="bimodal, fixed, exponential, shared, chat, NAME:key=value,...; or a trace: FILE.csv, FILE.jsonl.",
+    help="bimodal, fixed, exponential, shared, chat, NAME:key=value,...; FILE.yaml; "
+    "or a trace: FILE.csv, FILE.jsonl.",
 )
+@option("--clients", type=click.IntRange(1, 100_000), help="Clients that ask, wait, think and ask again.")
+@option("--think", metavar="T", help="How long --clients think on average: 500ms, 10s. Default: not at all.")
 @option("--strategy", "strategies", multiple=True, metavar="S", help="A strategy; may be repeated.")
 @option("--rate", type=float, metavar="R", help="Requests a second.")
 @option(
@@ -181,8 +187,7 @@ def _fleet(console: Console, request: FleetRequest) -> Fleet:
 def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wanted) -> Question:
     _refuse_nonsense(wanted)
     pool = _pool(console, fleet, wanted.pool)
-    load = workload(wanted.workload, skip_bad_rows=wanted.skip_bad_rows)
-    _note_trace(console, load)
+    load = _workload(console, wanted)
     return Question(
         fleet=fleet,
         pool=pool,
@@ -258,6 +263,29 @@ def _strategy(name: str) -> str:
     if known is None:
         raise click.UsageError(f"'{name}' is not a strategy: {nearest(name, STRATEGIES)}")
     return known
+
+
+def _workload(console: Console, wanted: Wanted) -> Workload:
+    load = workload(wanted.workload, skip_bad_rows=wanted.skip_bad_rows)
+    _note_trace(console, load)
+    if wanted.think and not wanted.clients:
+        raise click.UsageError("--think is how long --clients think: say how many there are")
+    if wanted.clients and not is_closed(load):
+        load = Closed(load, wanted.clients, _seconds("--think", wanted.think or "0s"))
+    elif wanted.clients:
+        raise click.UsageError(f"--clients: {wanted.workload} says itself how many there are")
+    for option_name in ("rate", "loads", "find_capacity"):
+        if is_closed(load) and getattr(wanted, option_name):
+            name = option_name.rstrip("s").replace("_", "-")
+            raise click.UsageError(f"--{name}: clients that wait for answers have no rate of their own")
+    return load
+
+
+def _seconds(name: str, text: str) -> float:
+    try:
+        return parse_duration(text) / 1000
+    except ValueError as error:
+        raise click.UsageError(f"{name} {text}: {error}") from None
 
 
 def _note_trace(console: Console, load: Workload) -> None:

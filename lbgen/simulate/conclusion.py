@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from lbgen.simulate.result import combined, differences, row_name, seconds
-from lbgen.simulate.study import base_of, missing_facts
+from lbgen.simulate.study import base_of, is_closed, missing_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,8 +127,15 @@ def _unstable(found: Answer) -> Iterator[str]:
             "requests wait with every second, under every strategy; the latencies are those of this run's "
             "length and would go on growing. Add servers, or refuse requests (max_in_flight and queue)."
         )
+    elif is_closed(found.question.workload):
+        yield f"The clients wait for answers: the faster these come, the more is asked ({_asked(found)})."
     elif found.load > 0.95:
         yield f"At a load of {found.load:.2f} waits vary widely from run to run: trust the intervals alone."
+
+
+def _asked(found: Answer) -> str:
+    rates = [(row_name(row), combined(row.runs)) for row in found.rows]
+    return ", ".join(f"{run.requests / (run.duration_s or 1.0):.4g}/s under {name}" for name, run in rates)
 
 
 def _overloaded_servers(found: Answer) -> Iterator[str]:

@@ -10,22 +10,28 @@ from lbgen.problems import LbgenError
 from lbgen.simulate.arrivals import ARRIVALS
 from lbgen.simulate.traces import read_trace
 from lbgen.simulate.workload import PARAMETERS, WORKLOADS
+from lbgen.simulate.workload_file import read_workload
 
 if TYPE_CHECKING:
     from lbgen.simulate.workload import Workload
 
 TRACE_ENDINGS = (".csv", ".jsonl")
+FILE_ENDINGS = (".yaml", ".yml")
 
 
 def workload(text: str, *, skip_bad_rows: bool = False) -> Workload:
     """Return the workload that a text stands for; raises `LbgenError` (`FleetError` for a trace's rows)."""
+    if text.endswith(FILE_ENDINGS):
+        return read_workload(Path(text))
     if text.endswith(TRACE_ENDINGS) or "/" in text:
         return read_trace(Path(text), skip_bad_rows=skip_bad_rows)
     name, _, rest = text.partition(":")
     if name not in WORKLOADS:
         near = get_close_matches(name, WORKLOADS, n=1)
         advice = (
-            f"did you mean {near[0]}?" if near else f"there are {', '.join(WORKLOADS)}, and .csv and .jsonl"
+            f"did you mean {near[0]}?"
+            if near
+            else f"there are {', '.join(WORKLOADS)}, and .yaml, .csv and .jsonl"
         )
         raise LbgenError(f"'{name}' is not a workload: {advice}")
     return WORKLOADS[name](dict(_parameter(name, word) for word in rest.split(",") if word))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.model import StrategyChoice
 from lbgen.problems import LbgenError
 from lbgen.simulate.capacity import capacity, server_capacity
+from lbgen.simulate.closed import Closed
 from lbgen.simulate.pool import setup_of
 from lbgen.simulate.result import Row
 from lbgen.simulate.run import Task, sweep
@@ -68,7 +69,7 @@ class Answer(NamedTuple):
     @property
     def stable(self) -> bool:
         """False when more comes than the servers can carry."""
-        return self.load < 1
+        return self.load < 1 or is_closed(self.question.workload)
 
     @property
     def overloaded(self) -> list[str]:
@@ -138,7 +139,18 @@ class Plan(NamedTuple):
             for place, index in enumerate(self.order[:rows])
         }
         answered = tuple(found[index] for index in sorted(found))
-        return Answer(question, answered, self.rate_per_s, self.capacity_per_s, self.setups[0])
+        rate = _measured(found[self.order[0]]) if is_closed(question.workload) else self.rate_per_s
+        return Answer(question, answered, rate, self.capacity_per_s, self.setups[0])
+
+
+def is_closed(workload: Workload) -> bool:
+    """Tell whether clients wait for their answers, so that the servers decide the rate."""
+    return isinstance(workload, Closed)
+
+
+def _measured(row: Row) -> float:
+    """Return the requests a second that came."""
+    return sum(run.requests for run in row.runs) / (sum(run.duration_s for run in row.runs) or 1.0)
 
 
 class Study(NamedTuple):
