@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.binds import plain_binds
-from lbgen.targets.haproxy.frame import client_timeout, frame_rules
+from lbgen.targets.haproxy.frame import address_rules, client_timeout, frame_rules
 from lbgen.targets.haproxy.logs import access_log, error_log, log_target
 from lbgen.targets.haproxy.rules import Rules
 from lbgen.targets.haproxy.views import Frontend, syntax
@@ -49,6 +49,8 @@ def _redirect(made: Assembly, name: str, address: Address, listeners: tuple[List
         suffix = "" if port == 443 else f":{port}"
         location = f"https://%[req.hdr(host),host_only]{suffix}%[pathq]"
         challenge = [f"!{{ var(txn.lb_path) -m beg {ACME} }}"] if listener.acme else []
+        if listener.acme and listener.acme.pool:
+            address_rules(rules, listener)
         # 308: a POST stays a POST.
         rules.add(f"http-request redirect code 308 location {location}", *challenge)
     return Frontend(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.quoting import quote
@@ -34,7 +35,9 @@ def tls_words(made: Assembly, pool: Pool) -> Iterator[str]:
             yield f"verifyhost {name}"
     if tls.certificate:
         joined = tls.key not in {None, tls.certificate, f"{tls.certificate}.key"}
-        yield f"crt {made.server_pem(tls.certificate, tls.key or '') if joined else quote(tls.certificate)}"
+        # By its full path: a server's `crt` is not looked up beside the configuration (seen on 2.6).
+        whole = quote(f"{PurePosixPath(made.settings.directory) / tls.certificate}")
+        yield f"crt {made.server_pem(tls.certificate, tls.key or '') if joined else whole}"
     yield f"alpn {'h2' if pool.protocol != 'http' else 'http/1.1'}"
     yield f"check-alpn {'h2' if pool.protocol != 'http' else 'http/1.1'}"
 
