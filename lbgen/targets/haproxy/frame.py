@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.logs import measuring_rules
-from lbgen.targets.haproxy.words import server_timeout
+from lbgen.targets.haproxy.words import refuse, server_timeout
 
 if TYPE_CHECKING:
     from lbgen.model import Listener
@@ -30,6 +30,8 @@ def client_timeout(made: Assembly, listeners: tuple[Listener, ...]) -> int:
 def frame_rules(rules: Rules) -> None:
     """Add what is the same for all: variables for the log, and whose request it is."""
     rules.add("http-request set-var(txn.lb_path) path")
+    # Routes look at the decoded path, as NGINX's locations do: %2Fchat is no way around a route for /chat.
+    rules.add("http-request set-var(txn.lb_decoded) path,url_dec")
     rules.add("http-request set-var(txn.lb_method) method")
     # A client's own id is kept when it cannot spoil a log.
     rules.add("http-request set-var(txn.lb_request_id) uuid()")
@@ -44,6 +46,8 @@ def frame_rules(rules: Rules) -> None:
         "http-after-response set-header X-Request-Id %[var(txn.lb_request_id)]",
         "{ var(txn.lb_request_id) -m found }",
     )
+    # A server may resolve these, and so serve a path that no route allows.
+    rules.add(refuse("bad_request"), r"{ var(txn.lb_decoded) -m reg '(^|/)\.\.?(/|$)' }")
 
 
 def listener_rules(rules: Rules) -> None:

@@ -97,10 +97,10 @@ def candidates(listener: Listener) -> list[Candidate]:
 
 def _path(rules: Rules, candidate: Candidate) -> Iterator[str]:
     if not candidate.prefix:
-        yield rules.acl(("var(txn.lb_path) -m str", (candidate.path,)))
+        yield rules.acl(("var(txn.lb_decoded) -m str", (candidate.path,)))
     elif candidate.path:
-        whole = ("var(txn.lb_path) -m str", (candidate.path,))
-        yield rules.acl(whole, ("var(txn.lb_path) -m beg", (f"{candidate.path}/",)))
+        whole = ("var(txn.lb_decoded) -m str", (candidate.path,))
+        yield rules.acl(whole, ("var(txn.lb_decoded) -m beg", (f"{candidate.path}/",)))
 
 
 def _others(rules: Rules, match: Match) -> Iterator[str]:

@@ -24,11 +24,11 @@ def status_rules(rules: Rules, listener: Listener) -> None:
     status = listener.status
     pools = tuple(dict.fromkeys(name for route in listener.routes for name in route.pools))
     if status.live:
-        live = rules.acl(("var(txn.lb_path) -m str", (status.live,)))
+        live = rules.acl(("var(txn.lb_decoded) -m str", (status.live,)))
         rules.add("http-request set-log-level silent", live)
         rules.add(ok_rule(live_body(rules.made.fleet.digest)), live)
     if status.ready:
-        ready = rules.acl(("var(txn.lb_path) -m str", (status.ready,)))
+        ready = rules.acl(("var(txn.lb_decoded) -m str", (status.ready,)))
         rules.add("http-request set-log-level silent", ready)
         ready_rules(rules, ready, pools, status.when)
 
