@@ -76,6 +76,8 @@ def command(
 
 
 def _refuse_contradictions(wanted: Wanted) -> None:
+    if wanted.output is not None and not wanted.output.strip():
+        raise click.UsageError("-o names no directory: is a variable of the shell empty?")
     if wanted.looks_only and wanted.output is None:
         raise click.UsageError("--check and --diff compare with files on disk: say which with -o DIR")
 

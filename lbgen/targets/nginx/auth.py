@@ -38,7 +38,7 @@ def client_variable(made: Assembly, listener: Listener) -> Syntax:
 def _key_variable(made: Assembly, header: str) -> Syntax:
     """Return the variable with the key that a request brought, from the header or from `x-api-key`."""
     if header.lower() == "authorization":
-        bearer = regex_word(r"~*^bearer +(?<lb_bearer_key>\S+)$")
+        bearer = regex_word(r"~*^bearer (?<lb_bearer_key>.+)$")
         made.map("$http_authorization", "$lb_bearer", [("default", '""'), (bearer, "$lb_bearer_key")])
         given = "$lb_bearer"
     else:
