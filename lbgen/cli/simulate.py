@@ -18,10 +18,12 @@ from lbgen.problems import FleetError, LbgenError
 from lbgen.render import builtin_templates
 from lbgen.simulate.answer_json import answers_json
 from lbgen.simulate.closed import Closed
+from lbgen.simulate.dask_sweep import dask_sweep
 from lbgen.simulate.named import workload
 from lbgen.simulate.objective import capacities, parse_objective
 from lbgen.simulate.pool import canonical
 from lbgen.simulate.report import page
+from lbgen.simulate.run import sweep
 from lbgen.simulate.setup import WHAT, Incident
 from lbgen.simulate.study import Question, is_closed, study
 from lbgen.simulate.text import capacity_lines, capacity_text, tables
@@ -62,6 +64,7 @@ class Wanted(NamedTuple):
     incidents: tuple[str, ...]
     find_capacity: str | None
     report: str | None
+    executor: str | None
     format: str
     skip_bad_rows: bool
 
@@ -126,6 +129,7 @@ class Wanted(NamedTuple):
     help="Find the highest rate of each strategy that keeps this: 'ttft_p99<2s'.",
 )
 @option("--report", metavar="FILE.html", type=click.Path(), help="Write a page with charts, too.")
+@option("--executor", metavar="dask://HOST:PORT", help="Do the runs on a Dask cluster instead of here.")
 @option("--skip-bad-rows", is_flag=True, help="Leave out rows of a trace that cannot be read; count them.")
 @option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_obj
@@ -139,7 +143,9 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     fleet = _fleet(console, request)
     question = _question(console, fleet, request, wanted)
     objective = parse_objective(wanted.find_capacity) if wanted.find_capacity else None
-    done = study([question._replace(load=load) for load in wanted.loads or (None,)], seen=_progress(console))
+    where = dask_sweep(wanted.executor) if wanted.executor else sweep
+    loads = [question._replace(load=load) for load in wanted.loads or (None,)]
+    done = study(loads, where, _progress(console))
     carried: Carried = {}
     interrupted = not done.complete or not _search(question, objective, carried)
     if done.answers:

@@ -36,6 +36,10 @@ class KeyedEngine:
         self._keys: dict[Request, int] = {}
         self._coming: list[tuple[float, int]] = []  # first tokens whose time is known
         self._now = 0.0
+        self.prompt_tokens = 0
+        """Of the answers that were finished."""
+        self.hit_tokens = 0
+        """Of these prompts, what the prefix cache held."""
 
     def submit(self, now: float, key: int, prompt_tokens: int, output_tokens: int, prompt: bytes) -> None:
         """Take a request; `prompt` identifies its beginning for the prefix cache."""
@@ -73,6 +77,8 @@ class KeyedEngine:
             key = self._keys.pop(request, -1)
             if key >= 0:
                 del self._requests[key]
+                self.prompt_tokens += request.prompt_tokens
+                self.hit_tokens += request.hits
                 happened.append((key, True))
         return happened
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children
@@ -75,7 +76,10 @@ def _in_processes(tasks: Sequence[Task], most: int) -> Iterator[Figures]:
     others = set(active_children())
     with ProcessPoolExecutor(most, initializer=_leave_interrupts_to_the_parent) as pool:
         try:
-            yield from pool.map(run, tasks)
+            # Not pool.map: it cancels what is left, at which a pool whose processes end complains (Python 3.11).
+            waiting = deque(pool.submit(run, task) for task in tasks)
+            while waiting:
+                yield waiting.popleft().result()
         except BaseException:  # also GeneratorExit; else the pool would wait for the runs that go on
             for child in set(active_children()) - others:
                 child.terminate()

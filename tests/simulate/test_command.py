@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lbgen.cli.guard import run
+from lbgen.simulate.run import run as run_task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
+
+    from lbgen.simulate.result import Figures
+    from lbgen.simulate.run import Task
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALLEST = str(EXAMPLES / "smallest.yaml")
@@ -291,3 +299,48 @@ def test_a_report_that_cannot_be_written(simulate: Callable[..., Outcome], tmp_p
     code, _, err = simulate("--report", str(tmp_path / "no" / "folder.html"), *QUICK)
     assert code == 2
     assert "cannot be written" in err
+
+
+def test_what_is_finished_when_interrupted_is_kept() -> None:
+    """The real program: SIGINT to it alone, while its processes are at work."""
+    words = ["--load", "0.3", "--load", "0.9", "--strategy", "round_robin", "--requests", "60000"]
+    command = [sys.executable, "-m", "lbgen", "simulate", SMALLEST, *words, "--format", "json"]
+    seeds = [word for seed in range(200) for word in ("--seed", str(seed))]
+    with subprocess.Popen(
+        [*command, *seeds], cwd=EXAMPLES.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        time.sleep(5)
+        process.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert time.monotonic() - sent < 30  # the runs under way are not waited for
+    assert "of 800 runs are finished" in err
+    assert "Traceback" not in err
+    found = json.loads(out)
+    seeds_done = len(found["workload"]["seeds"])
+    assert seeds_done < 200
+    assert all(one["requests"] == 60000 * seeds_done for one in found["results"])
+    assert "\r" not in err  # no progress where nobody looks
+
+
+def test_interrupted_runs_answer_for_what_is_there(simulate: Callable[..., Outcome]) -> None:
+    """Three strategies at two loads over two seeds: five runs are one complete seed of the first load."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lbgen.cli.simulate.sweep", lambda tasks: _until(5, tasks))
+        code, out, err = simulate("--load", "0.5", "--load", "0.9", "--format", "json", *QUICK)
+    assert code == 130
+    assert "5 of 12 runs are finished" in err
+    found = json.loads(out)
+    assert [(one["strategy"], one["requests"]) for one in found["results"]] == [
+        ("least_conn", 400), ("round_robin", 400), ("random_two", 400),
+    ]  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lbgen.cli.simulate.sweep", lambda tasks: _until(0, tasks))
+        assert simulate(*QUICK)[:2] == (130, "")
+
+
+def _until(count: int, tasks: Sequence[Task]) -> Iterator[Figures]:
+    for task in tasks[:count]:
+        yield run_task(task)
+    raise KeyboardInterrupt
