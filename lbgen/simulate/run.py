@@ -76,7 +76,7 @@ def _in_processes(tasks: Sequence[Task], most: int) -> Iterator[Figures]:
     others = set(active_children())
     with ProcessPoolExecutor(most, initializer=_leave_interrupts_to_the_parent) as pool:
         try:
-            # Not pool.map: it cancels what is left, at which a pool whose processes end complains (Python 3.11).
+            # Not pool.map: it cancels what is left, and a pool whose processes end trips over that (3.11.7).
             waiting = deque(pool.submit(run, task) for task in tasks)
             while waiting:
                 yield waiting.popleft().result()
