@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 _STR = "tag:yaml.org,2002:str"
+_TO_A_REFERENCE = (
+    "put it into an environment variable or a file, write env:NAME or file:PATH, "
+    "and change it: it was written down here"
+)
 
 
 class Name(Text):
@@ -60,8 +64,7 @@ class SecretKind(Kind):
         if secret is not None:
             return secret
         message = f"{label(path)} has to be env:NAME or file:PATH, never the secret itself"
-        hint = "put it into an environment variable or a file, and change it: it was written down here"
-        return refuse(problems, node, Problem("literal-secret", message, path, hint=hint))
+        return refuse(problems, node, Problem("literal-secret", message, path, hint=_TO_A_REFERENCE))
 
     def schema(self) -> dict[str, Any]:
         return {
@@ -87,8 +90,22 @@ def _secret(text: str) -> Secret | None:
     return None
 
 
+CREDENTIAL_HEADERS = {
+    "api-key",
+    "authorization",
+    "cookie",
+    "proxy-authorization",
+    "x-api-key",
+    "x-auth-token",
+}
+"""Headers whose value lets somebody in, in small letters."""
+
+
 class HeaderValue(Text):
-    """A header's value: printable ASCII, or, unless it is only compared, a reference to a secret."""
+    """A header's value: printable ASCII, or, unless it is only compared, a reference to a secret.
+
+    A header of `CREDENTIAL_HEADERS` can only be set by reference: what is written here is printed.
+    """
 
     __slots__ = ("compared",)
 
@@ -96,6 +113,17 @@ class HeaderValue(Text):
         what = "a header's value, printable ASCII without spaces around it"
         super().__init__(what, parse=_compared_value if compared else _header_value)
         self.compared = compared
+
+    def read(self, node: Node, path: Path, problems: list[Problem]) -> Value:
+        if self.compared or not path or str(path[-1]).lower() not in CREDENTIAL_HEADERS:
+            return super().read(node, path, problems)
+        # An empty value takes the client's header away, and lets nobody in.
+        if node.id == "scalar" and (not node.value or node.value.startswith(("env:", "file:"))):
+            return super().read(node, path, problems)
+        message = (
+            f"{label(path)} lets somebody in: it has to be env:NAME or file:PATH, never the value itself"
+        )
+        return refuse(problems, node, Problem("literal-secret", message, path, hint=_TO_A_REFERENCE))
 
     def schema(self) -> dict[str, Any]:
         pattern = r"(?=[^ ]|$)(?!.* $)[ -~]*$"
