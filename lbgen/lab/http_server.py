@@ -8,6 +8,8 @@ h11 is pure Python, so the mock runs wherever a Python 3.11 is, with nothing ins
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import socket
 import struct
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,6 +24,9 @@ MAX_HEADERS = 256 * 1024
 
 HIGH_WATER = 256 * 1024
 """Bytes waiting to be sent from which on a writer has to wait for a slow client."""
+
+WEBSOCKET = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+"""What a handshake's key is hashed with."""
 
 Header = tuple[str, str]
 
@@ -82,7 +87,11 @@ class Exchange:
 
     def tunnel(self) -> None:
         """Switch to the protocol of a WebSocket handshake, and from now on send back every byte."""
-        self._connection.tunnel()
+        key = (self.request.header("sec-websocket-key") or "").encode()
+        # RFC 6455, 4.2.2; HAProxy answers 502 without it.
+        self._connection.tunnel(
+            base64.b64encode(hashlib.sha1(key + WEBSOCKET, usedforsecurity=False).digest())
+        )
 
     def hang_up(self) -> None:
         """Close the connection in an orderly way (FIN), wherever the answer stands."""
@@ -175,9 +184,10 @@ class Connection(asyncio.Protocol):
         if not self._writable.is_set():
             await self._writable.wait()
 
-    def tunnel(self) -> None:
+    def tunnel(self, accepted: bytes) -> None:
         """Leave HTTP; raises `ClientGone`."""
-        self.raw(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
+        lines = (b"HTTP/1.1 101 Switching Protocols", b"connection: upgrade", b"upgrade: websocket")
+        self.raw(b"\r\n".join((*lines, b"sec-websocket-accept: " + accepted, b"", b"")))
         self._tunnels = True
 
     def close(self) -> None:
