@@ -57,6 +57,11 @@ class Gpu:
         """Share of the KV blocks in use, 0 to 1."""
         return self._engine.kv_usage
 
+    @property
+    def hit_ratio(self) -> float:
+        """Share of the prompt tokens that the prefix cache held, of finished answers."""
+        return self._engine.hit_tokens / max(1, self._engine.prompt_tokens)
+
     def submit(self, prompt_tokens: int, output_tokens: int, prompt: bytes) -> Generation:
         """Give the engine a request."""
         now = self._advance()

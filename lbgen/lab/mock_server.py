@@ -42,6 +42,8 @@ class Settings:
     """How long ``/health`` answers 503 after the start."""
     chunk_s: float = 0.01
     """Shortest time between two pieces of a stream: faster tokens travel together."""
+    kv_tokens: int | None = None
+    """What the KV cache holds; None: the profile's."""
 
 
 class MockGpu:
@@ -181,7 +183,10 @@ class MockGpu:
         if profile is None:
             raise ValueError(f"no profile is called '{settings.profile}': one of {', '.join(PROFILES)}")
         self.settings = settings
-        self.gpu = Gpu(KeyedEngine(profile.with_slots(settings.slots)), settings.speed)
+        profile = profile.with_slots(settings.slots)
+        if settings.kv_tokens is not None:
+            profile = profile._replace(kv_tokens=settings.kv_tokens)
+        self.gpu = Gpu(KeyedEngine(profile), settings.speed)
         self._ready_at = self._loop.time() + settings.load_s
         self._headers: tuple[Header, ...] = (("x-mock-server", settings.name),)
 
@@ -190,6 +195,7 @@ class MockGpu:
         return {
             "name": self.settings.name, "pid": os.getpid(), "in_flight": record.in_flight,
             "most_in_flight": record.most_in_flight, "running": self.gpu.running, "waiting": self.gpu.waiting,
+            "hit_ratio": self.gpu.hit_ratio,
             "outcomes": dict(record.outcomes), "paths": dict(record.paths),
             "generated_tokens": record.generated_tokens, "connections": len(self._server.connections) - 1,
         }  # fmt: skip
