@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ from lbgen.cli.plan import folder_of
 from lbgen.deploy.apply import Job, RefusedError, apply
 from lbgen.deploy.reload import by_command, by_master_socket, by_pid_file, verify
 from lbgen.render import render
+from lbgen.runtimes.spec import NoProgramError
 from lbgen.secret_values import RealSecrets
 from lbgen.targets.registry import TARGETS
 
@@ -59,7 +61,7 @@ class Wanted(NamedTuple):
 @option(
     "--binary",
     multiple=True,
-    metavar="none|TARGET=PATH",
+    metavar="none|TARGET=PATH|TARGET=docker://IMAGE",
     help="The real checker, if it is not the one on PATH; none: replace the files unchecked.",
 )
 @option("--templates", metavar="DIR", type=click.Path(), help="Templates that come before the built-in ones.")
@@ -92,6 +94,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
 
 
 def _carry_out(console: Console, job: Job) -> int:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # rolls back, as Ctrl-C does
     try:
         plan = apply(job, console.note)
     except RefusedError as error:
@@ -104,18 +107,24 @@ def _carry_out(console: Console, job: Job) -> int:
     return 0
 
 
-def _check(settings: TargetSettings, binary: tuple[str, ...], main: Path) -> None:
-    """Let the real checker see the candidate; raises `RefusedError` with its words."""
+def _check(settings: TargetSettings, binary: tuple[str, ...], main: Path) -> str:
+    """Let the real checker see the candidate and say how it went; raises `RefusedError` with its words."""
     choice = _choice(binary)
     if choice.mode == "none" and settings.name not in choice.named:
-        return
+        return "the candidate is not checked: --binary none"
     checker = CHECKERS[settings.name]
-    found = find(settings.name, settings.version, checker, choice, lambda _: None)
+    try:
+        found = find(settings.name, settings.version, checker, choice, lambda _: None)
+    except NoProgramError as error:
+        raise RefusedError(
+            f"the candidate cannot be checked by {settings.name}: {error}; name the program that runs here "
+            f"with --binary {settings.name}=PATH (or =docker://IMAGE), its version with --target-version"
+        ) from None
     finished = found.program.run(checker.arguments(main.resolve(), found.version), main.resolve().parent)
     if finished.code != 0:
-        raise RefusedError(
-            f"{settings.name} {found.version} refuses the candidate:\n{finished.output.strip()}"
-        )
+        said = finished.output.strip()
+        raise RefusedError(f"{settings.name} {found.version} refuses the candidate:\n{said}")
+    return f"{settings.name} {found.version} accepts the candidate"
 
 
 def _choice(binary: tuple[str, ...]) -> Choice:

@@ -42,8 +42,8 @@ class Job(NamedTuple):
     target: str
     directory: Path
     files: Sequence[RenderedFile]
-    check: Callable[[Path], None]
-    """Runs the real checker on a main file; raises `RefusedError` with its words."""
+    check: Callable[[Path], str]
+    """Runs the real checker on a main file and says how that went; raises `RefusedError` with its words."""
     reload: Reload | None
     verify: Callable[[], list[str]]
     """Raises `LbgenError` when the balancer does not run with the new files."""
@@ -64,8 +64,7 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
         _refuse_unwanted(plan, job)
         if plan.is_empty:
             return plan
-        _check_candidate(job)
-        say(f"{job.target}: the checker accepts the candidate")
+        say(f"{job.target}: {_check_candidate(job)}")
         _back_up(plan, job.directory)
         write_files(job.directory, job.files, force=job.force)
         say(f"{job.target}: files replaced")
@@ -118,15 +117,23 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def _check_candidate(job: Job) -> None:
+def _check_candidate(job: Job) -> str:
     """Let the real checker see the new files, beside the old ones and on the same file system."""
     candidate = job.directory / CANDIDATE
     shutil.rmtree(candidate, ignore_errors=True)  # of an apply that was killed
     try:
         write_files(candidate, job.files)
-        job.check(candidate / job.files[0].path)
+        _link_neighbours(job.directory, candidate)
+        return job.check(candidate / job.files[0].path)
     finally:
         shutil.rmtree(candidate, ignore_errors=True)
+
+
+def _link_neighbours(directory: Path, candidate: Path) -> None:
+    """Put what lies beside the files, such as certificates, beside the candidate, too."""
+    for neighbour in directory.iterdir():
+        if not neighbour.name.startswith(".lbgen") and not (candidate / neighbour.name).exists():
+            (candidate / neighbour.name).symlink_to(neighbour.resolve())
 
 
 def _back_up(plan: Plan, directory: Path) -> None:
@@ -152,8 +159,9 @@ def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> None:
                 say(line)
         else:
             say(f"{job.target}: not reloaded; say how with --reload")
-    except LbgenError as error:
-        raise LbgenError(f"{error}\nrolled back: {_roll_back(plan, job)}") from None
+    except (LbgenError, KeyboardInterrupt) as error:
+        reason = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
+        raise LbgenError(f"{reason}\nrolled back: {_roll_back(plan, job)}") from None
 
 
 def _over_socket(plan: Plan, job: Job) -> None:
@@ -175,7 +183,9 @@ def _roll_back(plan: Plan, job: Job) -> str:
         if change.kind == "new":
             change.path.unlink(missing_ok=True)
     write_files(job.directory, old, force=True)
-    if job.reload and old:
+    if not old:
+        return "the new files are gone again; there were none before"
+    if job.reload:
         try:
             job.reload.act()
         except LbgenError as error:

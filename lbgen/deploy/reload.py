@@ -8,6 +8,7 @@ import shlex
 import signal
 import ssl
 import subprocess
+import tempfile
 import time
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.error import HTTPError, URLError
@@ -38,15 +39,23 @@ def by_command(command: str) -> Reload:
     """Return a reload by a command line, run without a shell."""
 
     def act() -> None:
-        try:
-            done = subprocess.run(  # noqa: S603 - the user's own command
-                shlex.split(command), capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
-            )
-        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-            raise LbgenError(f"the reload command failed: {error}") from None
+        # Its output goes to a file: a daemon that it starts would hold a pipe open for ever.
+        with tempfile.TemporaryFile() as output:
+            try:
+                done = subprocess.run(  # noqa: S603 - the user's own command
+                    shlex.split(command),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    timeout=COMMAND_TIMEOUT_S,
+                    check=False,
+                )
+            except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+                raise LbgenError(f"the reload command failed: {error}") from None
+            output.seek(0)
+            said = output.read(4096).decode(errors="replace").strip() or "it said nothing"
         if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip()
-            raise LbgenError(f"the reload command ended with {done.returncode}: {said or 'it said nothing'}")
+            raise LbgenError(f"the reload command ended with {done.returncode}: {said}")
 
     return Reload(f"command {command}", act)
 
@@ -92,27 +101,39 @@ def verify(fleet: Fleet, deadline: float = VERIFY_S) -> list[str]:
 
 
 def _wait(listener: Listener, digest: str, end: float) -> None:
-    said = ""
+    said = "is not asked"
     while time.monotonic() < end:
-        said = _live(listener)
-        if said == digest:
+        found, said = _live(listener)
+        if found == digest:
             return
         time.sleep(0.1)
-    what = f"still answers with configuration {said}" if said else "does not answer its live probe"
-    raise LbgenError(f"listener {listener.name} {what} {VERIFY_S:.0f} s after the reload")
+    raise LbgenError(
+        f"listener {listener.name}: {_probe_url(listener)} {said}, for {VERIFY_S:.0f} s after the reload: "
+        "does the balancer run with these files?"
+    )
 
 
-def _live(listener: Listener) -> str:
-    """Return the digest in the live probe's answer, asked on a connection of its own; empty: no answer."""
+def _probe_url(listener: Listener) -> str:
     bind = listener.binds[0]
     host = "127.0.0.1" if bind.host in {"*", "0.0.0.0", "::"} else bind.host  # noqa: S104 - compared, not bound
-    scheme = "https" if listener.tls else "http"
-    request = Request(f"{scheme}://{bind._replace(host=host)}{listener.status.live}")  # noqa: S310 - http(s)
+    return f"{'https' if listener.tls else 'http'}://{bind._replace(host=host)}{listener.status.live}"
+
+
+def _live(listener: Listener) -> tuple[str, str]:
+    """Ask the live probe on a connection of its own; return the digest that it names, and what it did."""
+    request = Request(_probe_url(listener))  # noqa: S310 - http(s)
     request.add_header("Host", listener.hosts[0] if listener.hosts else "localhost")
     request.add_header("Connection", "close")
     context = ssl._create_unverified_context() if listener.tls else None  # noqa: S323, SLF001 - our own listener
     try:
         with urlopen(request, timeout=2, context=context) as response:  # noqa: S310 - http(s)
-            return str(json.loads(response.read(4096)).get("digest", ""))
-    except (HTTPError, URLError, OSError, ValueError, AttributeError):
-        return ""
+            digest = str(json.loads(response.read(4096)).get("digest", ""))
+    except HTTPError as error:
+        return "", f"answers {error.code}"
+    except URLError as error:
+        return "", f"does not answer ({error.reason})"
+    except OSError as error:
+        return "", f"does not answer ({error})"
+    except (ValueError, AttributeError):
+        return "", "answers something else than lbgen's live probe"
+    return digest, f"still answers with configuration {digest}"

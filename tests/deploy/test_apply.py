@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from lbgen.deploy.apply import Job, RefusedError, apply
+from lbgen.deploy.reload import Reload, by_command, verify
+from lbgen.problems import LbgenError
+from lbgen.render import render
+from lbgen.units import Address
+from tests import factory
+
+
+def job(folder: Path, strategy: str = "least_conn", **values: object) -> Job:
+    fleet = factory.fleet(factory.pool(strategy=factory.StrategyChoice(strategy)))
+    defaults = {
+        "target": "nginx", "directory": folder, "files": render(fleet, "nginx"), "check": lambda _main: "ok",
+        "reload": None, "verify": list,
+    }  # fmt: skip
+    return Job(**(defaults | values))  # type: ignore[arg-type]
+
+
+def said(work: Job) -> list[str]:
+    lines: list[str] = []
+    apply(work, lines.append)
+    return lines
+
+
+def test_the_candidate_sees_its_neighbours_and_is_gone_afterwards(tmp_path: Path) -> None:
+    (tmp_path / "privkey.pem").write_text("key")
+    seen: list[str] = []
+
+    def check(main: Path) -> str:
+        seen.append((main.parent / "privkey.pem").read_text())
+        assert main.parent != tmp_path
+        return "seen"
+
+    assert "nginx: seen" in said(job(tmp_path, check=check))
+    assert seen == ["key"]
+    assert not (tmp_path / ".lbgen-candidate").exists()
+
+
+def test_a_refused_candidate_leaves_the_old_file(tmp_path: Path) -> None:
+    said(job(tmp_path))
+    before = (tmp_path / "nginx.conf").read_bytes()
+
+    def check(_main: Path) -> str:
+        raise RefusedError("no")
+
+    with pytest.raises(RefusedError):
+        said(job(tmp_path, "round_robin", check=check))
+    assert (tmp_path / "nginx.conf").read_bytes() == before
+
+
+@pytest.mark.parametrize("error", [LbgenError("dead"), KeyboardInterrupt()])
+def test_what_fails_or_is_stopped_is_rolled_back(tmp_path: Path, error: BaseException) -> None:
+    said(job(tmp_path))
+    before = (tmp_path / "nginx.conf").read_bytes()
+    acts: list[bytes] = []
+
+    def act() -> None:
+        acts.append((tmp_path / "nginx.conf").read_bytes())
+        if len(acts) == 1:
+            raise error
+
+    with pytest.raises(LbgenError, match="rolled back"):
+        said(job(tmp_path, "round_robin", reload=Reload("test", act)))
+    assert (tmp_path / "nginx.conf").read_bytes() == before
+    assert acts[0] != before
+    assert acts[1] == before, "the old files are loaded again"
+
+
+def test_two_at_once_take_turns(tmp_path: Path) -> None:
+    inside, most = [0], [0]
+    gate = threading.Event()
+
+    def check(_main: Path) -> str:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        gate.wait(0.3)
+        inside[0] -= 1
+        return "ok"
+
+    threads = [
+        threading.Thread(target=said, args=(job(tmp_path, name, check=check),))
+        for name in ("round_robin", "random_two")
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
+
+
+def test_a_reload_command_may_leave_a_daemon_behind() -> None:
+    by_command("sh -c 'sleep 30 & exit 0'").act()
+
+
+@pytest.mark.parametrize("command", ["false", "no-such-program", "sh -c 'echo why; exit 3'", "'"])
+def test_a_reload_command_that_fails(command: str) -> None:
+    with pytest.raises(LbgenError, match="reload command"):
+        by_command(command).act()
+
+
+def test_verify_names_the_address_and_what_it_did() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    listener = factory.listener(binds=(Address("127.0.0.1", port),))
+    with pytest.raises(LbgenError, match=rf"http://127.0.0.1:{port}/lb/live does not answer"):
+        verify(factory.fleet(listeners=(listener,)), deadline=0.2)
