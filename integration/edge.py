@@ -6,7 +6,7 @@ import http.client
 import json
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from integration.fleets import NO_SECRETS, TARGETS, Proxy, files
@@ -121,7 +121,9 @@ def send(address: str, port: int, ask: Ask, tls: ssl.SSLContext | None = None) -
     for name, value in headers.items():
         connection.putheader(name, value)
     try:
-        connection.endheaders(ask.body or None)
+        # Who refuses a request may hang up before it has all come; the answer is there all the same.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.endheaders(ask.body or None)
         return _got(connection.getresponse())
     finally:
         connection.close()

@@ -168,7 +168,7 @@ def test_without_cors_the_servers_headers_stay(edge: Edge) -> None:
     assert cors_headers(got) == {name.lower(): value for name, value in SERVERS_OWN.items()}
 
 
-@pytest.mark.parametrize(("size", "status"), [(1_024, 200), (1_025, 413), (100_000, 413)])
+@pytest.mark.parametrize(("size", "status"), [(1_024, 200), (1_025, 413), (5_000, 413)])
 def test_bodies_over_the_bound_are_refused(edge: Edge, size: int, status: int) -> None:
     got = edge.same(Ask("/v1/x", "POST", body=b"x" * size), SMALL)
     assert got.status == status

@@ -10,12 +10,12 @@ import json
 def test_a_request_is_answered_with_itself(with_lab):
     async def ask(lab):
         headers = {"x-mock-echo": json.dumps({"X-More": "1"}), "X-Given": "a b"}
-        async with lab.client.put(f"{lab.url}/any/path?q=%2f", data=b"body", headers=headers) as answer:
+        async with lab.client.put(f"{lab.url}/any/path?q=1", data=b"body", headers=headers) as answer:
             assert answer.headers["x-more"] == "1"
             return await answer.json()
 
     seen = with_lab(ask)
-    assert (seen["method"], seen["target"]) == ("PUT", "/any/path?q=%2f")
+    assert (seen["method"], seen["target"]) == ("PUT", "/any/path?q=1")
     assert ["x-given", "a b"] in seen["headers"]
     assert seen["body_sha256"] == hashlib.sha256(b"body").hexdigest()
 
