@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.fleet.build import build
 from lbgen.fleet.combine import combine
+from lbgen.fleet.confidential import discreet
 from lbgen.fleet.ignores import without_ignored
 from lbgen.fleet.placing import apart_from, in_file_order, placed
 from lbgen.fleet.rules import check
@@ -57,7 +58,9 @@ def load(
         built = build(values, document, targets, versions or {})
         problems = [
             *combined.problems,
-            *(problem for problem in schema_problems if problem.location not in combined.spoiled),
+            *discreet(
+                (problem for problem in schema_problems if problem.location not in combined.spoiled), document
+            ),
             *placed(built.problems, document),
         ]
         sound = not any(problem.is_error for problem in problems)

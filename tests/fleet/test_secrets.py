@@ -40,3 +40,33 @@ def test_literal_credential_in_a_header_is_refused_and_not_repeated(name, place)
 @pytest.mark.parametrize("header", ["X-Tier: batch", "X-Authorized: 'yes'", 'Cookie: ""', "Accept: '*/*'"])
 def test_harmless_header_stays(header) -> None:
     assert codes_and_reports(ROUTE % header)[0] == []
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        f"clients: {{t: {SECRET}}}",
+        f"clients: {{key: {SECRET}}}",
+        f"clients: {SECRET}",
+        f"clients: {{t: {{keys: {SECRET}}}}}",
+        f"clients: {{t: {{key: env:K, rate: {SECRET}}}}}",
+        f"clients: {{t: {{key: env:K, priority: {SECRET}}}}}",
+        "clients: {t: 4711471147114711}",
+        f"metrics: {SECRET}",
+        f"metrics: {{bind: 127.0.0.1:9000, auth: {SECRET}}}",
+        f"metrics: {{bind: 127.0.0.1:9000, auth: {{user: '{SECRET} '}}}}",
+        f"listeners: {{a: {{bind: 127.0.0.1:80, auth: {SECRET}}}}}",
+        f"listeners: {{a: {{bind: 127.0.0.1:80, auth: {{upstream: {SECRET}}}}}}}",
+    ],
+)
+def test_message_does_not_show_what_stands_where_a_secret_is_expected(written) -> None:
+    problems = load([Source("fleet.yaml", SMALL + written)], environ={}).problems
+    assert any(problem.is_error for problem in problems)
+    for problem in problems:
+        assert SECRET not in problem.message + problem.hint
+        assert "4711471147114711" not in problem.message + problem.hint
+
+
+def test_message_shows_what_stands_elsewhere() -> None:
+    (problem,) = load([Source("fleet.yaml", "pools: nonsense")], environ={}).problems
+    assert "the string nonsense" in problem.message
