@@ -24,6 +24,9 @@ FEATURES: Mapping[str, Feature] = {
     "crt_store": Feature(Version(3, 0), instead="certificate and key in one file"),
     # Documented (2.8); seen: unknown on 2.6.12.
     "stick_counters": Feature(Version(2, 8), instead="at most three limits for a request"),
+    # Seen: over HTTP/2 a prompt of 200 KB took 12 ms on 2.6.12 and 3.0.11, 4 ms with a window of 1 MiB, and
+    # no longer than on NGINX on 3.2.26 as it is.
+    "http2_window_grows": Feature(Version(3, 2), instead="tune.h2.initial-window-size"),
     # Seen: "status code 431 not handled" in http-error on 2.6.12 and 3.0.11, fine on 3.2.26.
     "status_431": Feature(Version(3, 2), instead="400, which HAProxy answers to headers that are too large"),
 }

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _KEEPALIVE = 75_000
 """Milliseconds that an idle client's connection stays open, as on NGINX."""
+_HTTP2_WINDOW = 1_048_576
+"""Bytes that a client may send before it hears from HAProxy again."""
 
 
 def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
@@ -79,6 +81,10 @@ def _process(fleet: Fleet, settings: TargetSettings) -> Process:
             f"stats socket {quote(settings.runtime_socket)} mode 660 level admin expose-fd listeners"
         )
         lines.append("stats timeout 60s")
+    http2 = any(listener.http2 for listener in fleet.listeners)
+    if http2 and not has(settings.version, "http2_window_grows"):
+        # With the usual 64 KiB a prompt of 200 KB waits three times for leave to go on.
+        lines.append(f"tune.h2.initial-window-size {_HTTP2_WINDOW}")
     buffer = buffer_size(fleet)
     if buffer:
         # Bodies are looked at in a buffer; a plain number: `1m` makes 2.6 and 3.0 crash.
