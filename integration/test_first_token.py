@@ -8,25 +8,40 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from integration.fleets import Proxy, chat
+from integration.fleets import Proxy, chat, files
+from integration.http2 import connection, self_signed
 from lbgen.lab import load
+from lbgen.render import RenderedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
 
     from integration.conftest import Start
     from lbgen.lab.boxes import MockBox
+    from lbgen.lab.rig import Rig
+
+    Way = Callable[[load.Planned, float], Awaitable[load.Result]]
 
 RUNS = 5
 PAIRS = 20
 SPACING_S = 0.015
 MEDIAN_S = 0.005
 P99_S = 0.020
+TLS_PORT = 8443
+OVER_TLS: dict[str, Any] = {
+    **chat(),
+    "listeners": {
+        "plain": {"bind": "*:8080", "routes": [{"pool": "chat"}]},
+        "edge": {"bind": f"*:{TLS_PORT}", "tls": {"bundle": "edge.pem"}, "routes": [{"pool": "chat"}]},
+    },
+}
 
 
 class Case(NamedTuple):
@@ -59,9 +74,31 @@ def test_tokens_are_not_held_back(
 ) -> None:
     with start(chat(), proxy) as balancer:
         runs = [asyncio.run(_run(mocks[0].url, balancer.url, case)) for _ in range(RUNS)]
+    _judge(runs, str(case), proxy, measured)
+
+
+@pytest.fixture
+def over_tls(proxy: Proxy, rig: Rig, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """The address of a balancer that speaks HTTP/2, and its certificate."""
+    certificate, bundle = self_signed(tmp_path)
+    rendered = (*files(OVER_TLS, proxy), RenderedFile("edge.pem", bundle))
+    balancer = rig.balancer(proxy.target, proxy.image, rendered)
+    yield balancer.address, certificate
+    balancer.remove()
+
+
+@pytest.mark.parametrize("case", [CASES[0], CASES[-1]], ids=str)
+def test_tokens_are_not_held_back_over_http2(
+    case: Case, proxy: Proxy, mocks: list[MockBox], over_tls: tuple[str, Path], measured: Callable[..., None]
+) -> None:
+    runs = [asyncio.run(_run_http2(mocks[0].url, *over_tls, case)) for _ in range(RUNS)]
+    _judge(runs, f"{case}-http2", proxy, measured)
+
+
+def _judge(runs: list[Lags], name: str, proxy: Proxy, measured: Callable[..., None]) -> None:
     lags = Lags(*(median(values) for values in zip(*runs, strict=True)))
     measured(
-        f"What the proxy adds to the first token, in ms: {case}", proxy,
+        f"What the proxy adds to the first token, in ms: {name}", proxy,
         median=milliseconds(lags.first_median), p99=milliseconds(lags.first_p99),
         later_tokens_median=milliseconds(lags.later_median),
     )  # fmt: skip
@@ -72,17 +109,28 @@ def test_tokens_are_not_held_back(
 
 
 async def _run(direct: str, proxied: str, case: Case) -> Lags:
+    async with load.session() as client:
+        ways = (partial(load.send, client, direct), partial(load.send, client, proxied))
+        return await _alternate(ways, case)
+
+
+async def _run_http2(direct: str, address: str, certificate: Path, case: Case) -> Lags:
+    async with load.session() as client, connection(address, TLS_PORT, certificate) as http2:
+        return await _alternate((partial(load.send, client, direct), http2.send), case)
+
+
+async def _alternate(ways: tuple[Way, Way], case: Case) -> Lags:
+    """Send requests directly and through the proxy by turns."""
     headers = {"x-mock-pace": f"0.03,{case.gap_s}"}
     prompt = "slow " * (case.prompt_bytes // 5)
-    async with load.session() as client:
-        begin = time.monotonic()
+    begin = time.monotonic()
 
-        async def one(index: int) -> load.Result:
-            planned = load.Planned(index * SPACING_S, case.tokens, prompt, headers=headers)
-            await asyncio.sleep(begin + planned.at_s - time.monotonic())
-            return await load.send(client, (direct, proxied)[index % 2], planned, begin)
+    async def one(index: int) -> load.Result:
+        planned = load.Planned(index * SPACING_S, case.tokens, prompt, headers=headers)
+        await asyncio.sleep(begin + planned.at_s - time.monotonic())
+        return await ways[index % 2](planned, begin)
 
-        results = await asyncio.gather(*(one(index) for index in range(2 * PAIRS)))
+    results = await asyncio.gather(*(one(index) for index in range(2 * PAIRS)))
     assert all(result.ok for result in results), results
     return _lags(results[::2], results[1::2], case)
 
