@@ -17,6 +17,7 @@ from lbgen.fleet.shares import shared_out
 from lbgen.problems import FleetError, LbgenError
 from lbgen.render import builtin_templates
 from lbgen.simulate.answer_json import answers_json
+from lbgen.simulate.calibration import read_calibration
 from lbgen.simulate.closed import Closed
 from lbgen.simulate.dask_sweep import dask_sweep
 from lbgen.simulate.named import workload
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.model import Fleet, Pool
+    from lbgen.simulate.calibration import Calibration
     from lbgen.simulate.objective import Objective
     from lbgen.simulate.study import Answer
     from lbgen.simulate.workload import Workload
@@ -60,6 +62,7 @@ class Wanted(NamedTuple):
     requests: int
     seeds: tuple[int, ...]
     profiles: tuple[str, ...]
+    calibrate: str | None
     slots: int | None
     incidents: tuple[str, ...]
     find_capacity: str | None
@@ -115,6 +118,7 @@ class Wanted(NamedTuple):
     metavar="[GLOB=]NAME",
     help="How fast the servers are (of a name like GLOB): seed, h100-8b, a100-8b, h100x4-70b, a100x4-70b.",
 )
+@option("--calibrate", metavar="FILE", help="Step times from the JSON of aiperf, guidellm or lbgen trial.")
 @option("--slots", type=click.IntRange(1, 100_000), help="Requests that a server computes at once.")
 @option(
     "--incident",
@@ -207,6 +211,7 @@ def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wan
         slots=wanted.slots,
         incidents=tuple(_incident(text, pool) for text in wanted.incidents),
         agent=_KvAgent,
+        calibration=_calibration(console, wanted.calibrate),
     )
 
 
@@ -269,6 +274,17 @@ def _strategy(name: str) -> str:
     if known is None:
         raise click.UsageError(f"'{name}' is not a strategy: {nearest(name, STRATEGIES)}")
     return known
+
+
+def _calibration(console: Console, name: str | None) -> Calibration | None:
+    if name is None:
+        return None
+    found = read_calibration(Path(name))
+    console.note(
+        f"calibrated from {len(found.points)} measurement{'s' * (len(found.points) > 1)} of one server; "
+        "averages do not tell slots, the KV cache and its cost: these stay the profile's"
+    )
+    return found
 
 
 def _workload(console: Console, wanted: Wanted) -> Workload:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from lbgen.model import Fleet, Pool
+    from lbgen.simulate.calibration import Calibration
     from lbgen.simulate.result import Figures
     from lbgen.simulate.setup import Agent, Incident, Setup
     from lbgen.simulate.workload import Workload
@@ -47,6 +48,8 @@ class Question(NamedTuple):
     incidents: tuple[Incident, ...] = ()
     agent: Callable[[tuple[str, ...], float], Agent] | None = None
     """Makes the agent for `kv_cache`; see `Setup`."""
+    calibration: Calibration | None = None
+    """What was measured, for all servers."""
     alone: bool = False
     """Only the strategies asked for, without the present one."""
 
@@ -208,7 +211,11 @@ def base_of(found: Answer, row: Row) -> Row:
 def _setup(question: Question, name: str, target: str | None) -> Setup:
     setup = setup_of(question.fleet, question.pool, name, target, question.profiles)
     slots = question.slots
-    servers = tuple(one._replace(profile=one.profile.with_slots(slots)) for one in setup.servers)
+    measured = question.calibration
+    servers = tuple(
+        one._replace(profile=(measured.applied(one.profile) if measured else one.profile).with_slots(slots))
+        for one in setup.servers
+    )
     return setup._replace(
         servers=servers,
         chunk_tokens=question.workload.chunk_tokens,
