@@ -41,6 +41,8 @@ class Planned(NamedTuple):
     prompt: str = "Tell me about slow tokens."
     stream: bool = True
     headers: Mapping[str, str] = {}
+    model: str = "mock"
+    path: str = "/v1/completions"
 
 
 @dataclass(slots=True)
@@ -151,11 +153,11 @@ async def session(*, fresh: bool = False) -> AsyncIterator[aiohttp.ClientSession
 async def send(client: aiohttp.ClientSession, url: str, planned: Planned, begin: float) -> Result:
     """Send one request now; every failure ends up in the result."""
     result = Result(planned, started_s=time.monotonic() - begin)
-    body = {"model": "mock", "stream": planned.stream, "max_tokens": planned.output_tokens,
+    body = {"model": planned.model, "stream": planned.stream, "max_tokens": planned.output_tokens,
             "prompt": planned.prompt}  # fmt: skip
     headers: LooseHeaders = {"content-type": "application/json", **planned.headers}
     try:
-        async with client.post(f"{url}/v1/completions", data=json.dumps(body), headers=headers) as answer:
+        async with client.post(f"{url}{planned.path}", data=json.dumps(body), headers=headers) as answer:
             result.status, result.headers = answer.status, answer.headers
             result.server = answer.headers.get("x-mock-server")
             result.headers_s = time.monotonic() - begin

@@ -1,0 +1,194 @@
+"""``lbgen trial``."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from lbgen.cli.inputs import load_fleet, usable_fleet
+from lbgen.cli.options import Command, fleet_options, nearest, option
+from lbgen.fleet.shares import shared_out
+from lbgen.model import Balancers
+from lbgen.problems import LbgenError
+from lbgen.simulate.named import workload
+from lbgen.simulate.pool import canonical
+from lbgen.simulate.study import Question
+from lbgen.strategies.registry import STRATEGIES
+from lbgen.targets.registry import TARGETS
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from lbgen.cli.console import Console
+    from lbgen.cli.options import FleetRequest
+    from lbgen.lab.trial.conduct import Plan, Trial
+    from lbgen.lab.trial.expectations import Expectation
+    from lbgen.model import Fleet, Pool
+
+MOST_REQUESTS = 50_000
+"""What a mock GPU server remembers."""
+
+
+class Wanted(NamedTuple):
+    """What the options of one call ask for."""
+
+    pool: str | None
+    workload: str
+    strategies: tuple[str, ...]
+    rate: float | None
+    load: float | None
+    requests: int
+    seed: int
+    profiles: tuple[str, ...]
+    slots: int | None
+    runtime: str
+    images: tuple[str, ...]
+    expectations: tuple[str, ...]
+    format: str
+
+
+@click.command(cls=Command)
+@fleet_options
+@option("--pool", metavar="NAME", help="Which pool. Default: the first that has servers and a route.")
+@option(
+    "--workload",
+    default="bimodal",
+    show_default=True,
+    metavar="W",
+    help="bimodal, fixed, exponential, shared, NAME:key=value,...; or a trace: FILE.csv, FILE.jsonl.",
+)
+@option("--strategy", "strategies", multiple=True, metavar="S", help="A strategy; may be repeated.")
+@option("--rate", type=click.FloatRange(0, 1e6, min_open=True), metavar="R", help="Requests a second.")
+@option(
+    "--load",
+    type=click.FloatRange(0, 100, min_open=True),
+    metavar="L",
+    help="The rate as a share of what the servers can carry. Default: 0.8.",
+)
+@option("--requests", type=click.IntRange(1, MOST_REQUESTS), default=500, show_default=True,
+        help="Requests of each run.")  # fmt: skip
+@option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Which requests are drawn.")
+@option("--profile", "profiles", multiple=True, metavar="[GLOB=]NAME", help="How fast the servers are.")
+@option("--slots", type=click.IntRange(1, 100_000), help="Requests that a server computes at once.")
+@option(
+    "--runtime",
+    type=click.Choice(["auto", "docker", "process"]),
+    default="auto",
+    show_default=True,
+    help="Where everything runs: in containers, or as programs of this machine.",
+)
+@option("--image", "images", multiple=True, metavar="PROGRAM=IMAGE", help="For nginx, haproxy or mock.")
+@option(
+    "--expect",
+    "expectations",
+    multiple=True,
+    metavar="EXPR",
+    help="What has to hold, else exit 1: 'load_stdev<2', 'p99(least_conn)<0.85*p99(round_robin)'.",
+)
+@option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_obj
+def command(console: Console, /, request: FleetRequest, **options: object) -> None:
+    """Measure what strategies do to a pool, with the real programs in front of mock GPU servers.
+
+    The balancers run with the files that render gives, addresses mapped (-v shows the difference). Without
+    options: the pool's strategy beside round_robin, at a load of 0.8.
+    """
+    wanted = Wanted(**options)  # type: ignore[arg-type]  # click made them from the options above
+    try:
+        from lbgen.lab.trial import expectations, told  # noqa: PLC0415 - the lab's packages are an extra
+        from lbgen.lab.trial.conduct import plan  # noqa: PLC0415 - likewise
+    except ImportError as error:
+        raise LbgenError(f"lbgen trial needs the package {error.name}: pip install 'lbgen[lab]'") from None
+    expected = [expectations.parse(text) for text in wanted.expectations]
+    question = _question(usable_fleet(console, load_fleet(console, request), request), wanted)
+    expectations.missing(expected, question.strategies)
+    signal.signal(signal.SIGTERM, _interrupt)
+    made = plan(question, console.note)
+    trial = _run(console, made, wanted)
+    console.result(
+        json.dumps(told.as_json_shape(trial), indent=2) if wanted.format == "json" else told.text(trial)
+    )
+    _judge(console, expected, trial)
+
+
+def _judge(console: Console, expected: list[Expectation], trial: Trial) -> None:
+    from lbgen.lab.trial import expectations  # noqa: PLC0415 - likewise
+
+    missed = list(expectations.failed(expected, [row.measured for row in trial.rows]))
+    for sentence in missed:
+        console.error(f"expected {sentence}")
+    if missed:
+        raise click.exceptions.Exit(1)
+
+
+def _run(console: Console, made: Plan, wanted: Wanted) -> Trial:
+    from lbgen.lab.trial.conduct import Trial, conduct  # noqa: PLC0415 - likewise
+    from lbgen.lab.trial.places import place  # noqa: PLC0415 - likewise
+
+    targets = [found.question.targets[0] for found in made.predictions]
+    rows = []
+    with place(wanted.runtime, targets, wanted.images) as runtime:
+        planned = sum(len(found.rows) for found in made.predictions)
+        console.note(
+            f"trial: {planned} runs of {wanted.requests} requests with --runtime {runtime.name}, "
+            f"at {made.speed:.3g} times the GPUs' speed"
+        )
+        for row in conduct(made, runtime, console.detail):
+            rows.append(row)
+            console.note(f"trial: {len(rows)} of {planned} runs done")
+    return Trial(made.predictions[0], tuple(rows), made.speed, runtime.name)
+
+
+def _question(fleet: Fleet, wanted: Wanted) -> Question:
+    if wanted.rate is not None and wanted.load is not None:
+        raise click.UsageError("--rate and --load say the same thing twice: use one of them")
+    fleet = shared_out(fleet)._replace(balancers=Balancers(1, {}))
+    pool = _pool(fleet, wanted.pool)
+    names = tuple(dict.fromkeys(_strategy(name) for name in wanted.strategies))
+    return Question(
+        fleet=fleet,
+        pool=pool,
+        strategies=names or _usual(pool),
+        targets=tuple(one.name for one in fleet.targets if one.name in TARGETS),
+        workload=workload(wanted.workload),
+        requests=wanted.requests,
+        seeds=(wanted.seed,),
+        rate_per_s=wanted.rate,
+        load=wanted.load,
+        profiles=wanted.profiles,
+        slots=wanted.slots,
+        alone=True,
+    )
+
+
+def _usual(pool: Pool) -> tuple[str, ...]:
+    present = pool.strategy.name
+    return (present, "least_conn" if present == "round_robin" else "round_robin")
+
+
+def _pool(fleet: Fleet, name: str | None) -> Pool:
+    names = [pool.name for pool in fleet.pools]
+    if name is not None:
+        if name not in names:
+            raise LbgenError(f"--pool {name}: is not a pool of this fleet: {nearest(name, names)}")
+        chosen = fleet.pool(name)
+    else:
+        routed = {one for listener in fleet.listeners for route in listener.routes for one in route.pools}
+        chosen = next((one for one in fleet.pools if one.servers and one.name in routed), fleet.pools[0])
+    if not chosen.servers:
+        raise LbgenError(f"the pool {chosen.name} has no servers in the file that could be stood in for")
+    return chosen
+
+
+def _strategy(name: str) -> str:
+    known = canonical(name)
+    if known is None:
+        raise click.UsageError(f"'{name}' is not a strategy: {nearest(name, STRATEGIES)}")
+    return known
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt  # so that everything is cleaned up

@@ -1,0 +1,142 @@
+"""One measured run: requests sent open-loop, and what came back as the figures that `simulate` gives."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from itertools import pairwise
+from math import sqrt
+from typing import TYPE_CHECKING
+
+from lbgen.lab import load
+from lbgen.lab.boxes import fetch
+from lbgen.lab.problems import RigError
+from lbgen.simulate.result import Figures, ServerFigures, Spread
+from lbgen.simulate.statistics import Quantiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from lbgen.lab.trial.mapping import Way
+    from lbgen.simulate.request import Request
+    from lbgen.units import Address
+
+    Series = Sequence[tuple[float, int]]
+
+BYTES_PER_TOKEN = 4
+"""As the mock counts a prompt."""
+WORD = "tell me about slow tokens, "
+
+
+def planned(
+    requests: Iterable[Request], speed: float, way: Way, headers: Mapping[str, str]
+) -> list[load.Planned]:
+    """Return a workload's requests as they are sent; those with a common beginning have a common text."""
+    return [
+        load.Planned(
+            one.arrived / speed, one.output_tokens, _prompt(one),
+            headers={**headers, **({"X-Session-Id": one.session} if one.session else {})},
+            model=way.model, path=way.path,
+        )
+        for one in requests
+    ]  # fmt: skip
+
+
+def measure(url: str, sent: Sequence[load.Planned], servers: Mapping[str, Address], speed: float) -> Figures:
+    """Send all requests and return the figures, in virtual seconds. Raises `RigError`."""
+    for address in servers.values():
+        _control(address, "POST", "reset")
+    begin = time.monotonic()
+    try:
+        results = asyncio.run(load.run(url, sent))
+    except load.CouldNotKeepUpError as error:
+        raise RigError(
+            f"{error}; nothing is told of this run. Try a lower --rate, or a quieter machine"
+        ) from None
+    end = begin + max(result.ended_s for result in results)
+    series = {name: _control(address, "GET", "in_flight") for name, address in servers.items()}
+    return figures(results, series, begin, end, speed)
+
+
+def figures(
+    results: Sequence[load.Result], series: Mapping[str, Series], begin: float, end: float, speed: float
+) -> Figures:
+    """Return the figures of a run between two moments of the wall clock."""
+    good = [result for result in results if result.ok]
+    errors: dict[str, int] = {}
+    for result in results:
+        if not result.ok:
+            reason = result.error or (str(result.status) if result.status != 200 else "cut short")
+            errors[reason] = errors.get(reason, 0) + 1
+    first = min(result.planned.at_s for result in results)
+    duration = end - begin - first
+    return Figures(
+        requests=len(results),
+        ok=len(good),
+        errors=dict(sorted(errors.items())),
+        duration_s=duration * speed,
+        ttft_s=_spread(((one.first_s or 0.0) - one.planned.at_s for one in good), speed),
+        e2e_s=_spread((one.latency_s for one in good), speed),
+        queue_s=Spread(),
+        tokens_per_s=sum(one.planned.output_tokens for one in good) / duration / speed if duration else None,
+        load_stdev=load_stdev(list(series.values()), begin + first + duration / 10, end),
+        prefix_hit_ratio=None,
+        servers=tuple(
+            ServerFigures(
+                name,
+                sum(one.server == name for one in results),
+                _mean(one, begin + first, end),
+                max((count for _, count in one), default=0),
+            )
+            for name, one in series.items()
+        ),
+    )
+
+
+def load_stdev(series: Sequence[Series], begin: float, end: float) -> float | None:
+    """Return the time average of the population standard deviation of requests in flight over the servers."""
+    if end <= begin:
+        return None
+    changes = sorted((when, index, count) for index, one in enumerate(series) for when, count in one)
+    now = [0] * len(series)
+    last, total = begin, 0.0
+    for when, index, count in [*changes, (end, 0, 0)]:
+        until = min(max(when, begin), end)
+        if until > last:
+            mean = sum(now) / len(now)
+            total += (until - last) * sqrt(sum((one - mean) ** 2 for one in now) / len(now))
+            last = until
+        now[index] = count
+    return total / (end - begin)
+
+
+def _mean(series: Series, begin: float, end: float) -> float:
+    moments = [*series, (max(end, begin), 0)]
+    area = sum(
+        count * max(0.0, min(after, end) - max(when, begin))
+        for (when, count), (after, _) in pairwise(moments)
+    )
+    return area / (end - begin) if end > begin else 0.0
+
+
+def _spread(values: Iterable[float], speed: float) -> Spread:
+    quantiles = Quantiles()
+    for value in values:
+        quantiles.add(max(0.0, value) * speed)
+    return Spread.of(quantiles)
+
+
+def _prompt(request: Request) -> str:
+    begin = f"{request.prefix or ''} {WORD}"
+    length = max(1, request.prompt_tokens) * BYTES_PER_TOKEN
+    return (begin * (length // len(begin) + 1))[:length]
+
+
+def _control(address: Address, method: str, command: str) -> list[tuple[float, int]]:
+    body = b"{}" if method == "POST" else None
+    try:
+        answer = fetch(f"http://{address}/mock/{command}", method, body, timeout_s=30)
+    except OSError as error:
+        raise RigError(f"the mock GPU server on {address} is gone: {error}") from None
+    return [tuple(one) for one in json.loads(answer.body)] if method == "GET" else []

@@ -1,0 +1,97 @@
+"""A trial's outcome as text and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lbgen.simulate.conclusion import headline
+from lbgen.simulate.result import as_json, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lbgen.lab.trial.conduct import Measured, Trial
+    from lbgen.simulate.result import Row
+
+HEADER = (
+    "strategy", "target", "", "requests", "failed", "first token", "P99", "answer P50", "P99", "spread",
+    "tokens/s",
+)  # fmt: skip
+
+
+def text(trial: Trial) -> str:
+    """Return headline and table, *predicted* over *measured*."""
+    lines = [headline(trial.found), "", *_aligned([HEADER, *_lines(trial.rows)]), ""]
+    servers = [
+        f"  {row.measured.strategy} on {row.measured.target}: "
+        + ", ".join(
+            f"{there.name} {there.requests} ({before.requests})"
+            for before, there in zip(row.predicted.runs[0].servers, row.measured.runs[0].servers, strict=True)
+        )
+        for row in trial.rows
+    ]
+    lines += ["Requests by server, measured (predicted):", *servers, ""]
+    lines.append(
+        f"Measured with --runtime {trial.runtime}, {trial.speed:.3g} seconds of the GPUs in a second of the "
+        "clock; times are the GPUs'. One run: differences of a few percent are chance."
+    )
+    return "\n".join(lines) + "\n"
+
+
+def as_json_shape(trial: Trial) -> dict[str, Any]:
+    """Return the contract's shape; each result has what was predicted beside it."""
+    question = trial.found.question
+    return {
+        "kind": "trial",
+        "pool": question.pool.name,
+        "workload": {
+            "name": question.workload.name,
+            "rate_per_s": round(trial.found.rate_per_s, 6),
+            "requests": question.requests,
+            "seeds": list(question.seeds),
+        },
+        "load": round(trial.found.load, 6),
+        "capacity_per_s": round(trial.found.capacity_per_s, 6),
+        "speed": round(trial.speed, 6),
+        "runtime": trial.runtime,
+        "results": [
+            {**as_json(row.measured), "preemptions": None, "predicted": as_json(row.predicted)}
+            for row in trial.rows
+        ],
+    }
+
+
+def _lines(rows: Sequence[Measured]) -> list[list[str]]:
+    return [
+        cells
+        for row in rows
+        for cells in (_cells(row.predicted, "predicted"), ["", "", *_cells(row.measured, "measured")[2:]])
+    ]
+
+
+def _cells(row: Row, kind: str) -> list[str]:
+    run = row.runs[0]
+    return [
+        f"{row.strategy} (present)" if row.present else row.strategy,
+        row.target or "-",
+        kind,
+        f"{run.requests:,}",
+        f"{run.requests - run.ok:,}",
+        seconds(run.ttft_s.p50),
+        seconds(run.ttft_s.p99),
+        seconds(run.e2e_s.p50),
+        seconds(run.e2e_s.p99),
+        "-" if run.load_stdev is None else f"{run.load_stdev:.2f}",
+        "-" if run.tokens_per_s is None else f"{run.tokens_per_s:,.0f}",
+    ]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column < 3 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
