@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from lbgen import __version__
+from lbgen.cli.blots import blot_out
 from lbgen.problems import path_text
 
 if TYPE_CHECKING:
@@ -34,10 +35,23 @@ def text_report(problems: Iterable[Problem], sources: Sequence[Source], *, color
     """Return the problems for people: place, message, the line with a caret, and the hint."""
     shown = list(problems)
     lines = {source.name: _lines(source.text) for source in sources}
+    named = {problem.location.file for problem in shown if problem.location}
+    for source in sources:
+        if source.name in named:
+            blot_out(lines[source.name], source, _unknown_keys(shown, source.name))
     for problem in shown:
         if problem.code == "literal-secret" and problem.location and problem.location.file in lines:
             _blot_from(lines[problem.location.file], problem.location.line, problem.location.column)
     return "\n".join(_text(problem, lines, color) for problem in shown)
+
+
+def _unknown_keys(problems: Iterable[Problem], name: str) -> set[tuple[int, int]]:
+    """Return line and column of the keys in a file that are not known."""
+    return {
+        (problem.location.line, problem.location.column)
+        for problem in problems
+        if problem.code == "unknown-key" and problem.location and problem.location.file == name
+    }
 
 
 def _text(problem: Problem, lines: Mapping[str, list[str]], color: bool) -> str:

@@ -117,6 +117,14 @@ def read(source: Source) -> tuple[Node | None, list[Problem]]:
     return root if usable else None, problems
 
 
+def parsed(source: Source) -> Node | None:
+    """Return the nodes of a file as they are written, sound or not; None where it is not YAML."""
+    try:
+        return _Loader(_Stream(source.name, _cleaned(source)[0])).get_single_node()
+    except YAMLError:
+        return None
+
+
 def read_value(name: str, text: str) -> tuple[Node | None, list[Problem]]:
     """Return one value of any type, as given on the command line; None where it cannot be read."""
     cleaned, problems = _cleaned(Source(name, text))

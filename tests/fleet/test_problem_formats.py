@@ -91,7 +91,7 @@ def test_secrets_are_not_repeated(text, code) -> None:
 
 def test_references_and_files_are_shown() -> None:
     for line in ("key: env:TEAM", "key: privkey.pem", "strategy: {key: first_bytes}", 'key: "${K}"'):
-        assert line in text_report([problem(1, 1)], [Source("fleet.yaml", line)])
+        assert line in text_report([problem(1, 1, code="wrong-type")], [Source("fleet.yaml", line)])
 
 
 def test_json_is_as_the_contract_says() -> None:

@@ -70,3 +70,30 @@ def test_message_does_not_show_what_stands_where_a_secret_is_expected(written) -
 def test_message_shows_what_stands_elsewhere() -> None:
     (problem,) = load([Source("fleet.yaml", "pools: nonsense")], environ={}).problems
     assert "the string nonsense" in problem.message
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        f"clients: {{t: {{kee: {SECRET}}}}}",
+        f"clients:\n  t:\n    kee: {SECRET}",
+        f"clients:\n  t: {{kee: [{SECRET}]}}",
+        f"clients:\n  t: {{kee: [{SECRET}}}]",
+        f"clients:\n  t:\n    kee: '{SECRET}",
+        f"metrics: {{bind: 127.0.0.1:9000, auth: {{user: u, pass: {SECRET}}}}}",
+        f"metrics: {{bind: 127.0.0.1:9000, auth: {{user: {SECRET}, pass: env:A}}}}",
+        f"klients: {{t: {{kee: {SECRET}}}}}",
+        f"listeners: {{a: {{bind: 127.0.0.1:80, auth: {{upstream: {{sett: {SECRET}}}}}}}}}",
+        f"x-anything: &a {{kee: {SECRET}}}\nclients: {{t: *a}}",
+    ],
+)
+def test_line_is_shown_without_what_may_be_a_secret(written) -> None:
+    codes, said = codes_and_reports(SMALL + written)
+    assert codes
+    assert SECRET not in said
+
+
+def test_line_is_shown_with_what_is_no_secret() -> None:
+    sources = [Source("fleet.yaml", SMALL + "clients: {t: {key: env:TEAM_KEY, prio: 3}}")]
+    problems = load(sources, environ={}).problems
+    assert "clients: {t: {key: env:TEAM_KEY, prio: 3}}" in text_report(problems, sources)
