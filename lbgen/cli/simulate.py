@@ -13,24 +13,19 @@ from lbgen.agent import weights
 from lbgen.agent.readings import Reading
 from lbgen.cli.inputs import load_fleet
 from lbgen.cli.options import Command, fleet_options, nearest, option
+from lbgen.cli.simulate_inputs import calibration_of, incident_of, workload_of
 from lbgen.fleet.shares import shared_out
 from lbgen.problems import FleetError, LbgenError
 from lbgen.render import builtin_templates
 from lbgen.simulate.answer_json import answers_json
-from lbgen.simulate.calibration import read_calibration
-from lbgen.simulate.closed import Closed
 from lbgen.simulate.dask_sweep import dask_sweep
-from lbgen.simulate.named import workload
 from lbgen.simulate.objective import capacities, parse_objective
 from lbgen.simulate.pool import canonical
 from lbgen.simulate.report import page
 from lbgen.simulate.run import sweep
-from lbgen.simulate.setup import WHAT, Incident
-from lbgen.simulate.study import Question, is_closed, study
+from lbgen.simulate.study import Question, study
 from lbgen.simulate.text import capacity_lines, capacity_text, tables
-from lbgen.simulate.traces import Trace
 from lbgen.strategies.registry import STRATEGIES
-from lbgen.units import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,10 +33,8 @@ if TYPE_CHECKING:
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.model import Fleet, Pool
-    from lbgen.simulate.calibration import Calibration
     from lbgen.simulate.objective import Objective
     from lbgen.simulate.study import Answer
-    from lbgen.simulate.workload import Workload
 
     Carried = dict[tuple[str, str | None], float]
 
@@ -197,7 +190,7 @@ def _fleet(console: Console, request: FleetRequest) -> Fleet:
 def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wanted) -> Question:
     _refuse_nonsense(wanted)
     pool = _pool(console, fleet, wanted.pool)
-    load = _workload(console, wanted)
+    load = workload_of(console, wanted)
     return Question(
         fleet=fleet,
         pool=pool,
@@ -209,9 +202,9 @@ def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wan
         rate_per_s=wanted.rate,
         profiles=wanted.profiles,
         slots=wanted.slots,
-        incidents=tuple(_incident(text, pool) for text in wanted.incidents),
+        incidents=tuple(incident_of(text, pool) for text in wanted.incidents),
         agent=_KvAgent,
-        calibration=_calibration(console, wanted.calibrate),
+        calibration=calibration_of(console, wanted.calibrate),
     )
 
 
@@ -228,20 +221,6 @@ class _KvAgent:
     def weight(self, server: str, now: float) -> int:
         """Return a percentage."""
         return self._pool.weight(server, now)
-
-
-def _incident(text: str, pool: Pool) -> Incident:
-    at, _, rest = text.partition(":")
-    server, _, what = rest.rpartition(":")
-    names = [one.name for one in pool.servers]
-    if server not in names:
-        raise click.UsageError(f"--incident {text}: '{server}' is not a server: {nearest(server, names)}")
-    if what not in WHAT:
-        raise click.UsageError(f"--incident {text}: write AT:SERVER:WHAT, WHAT being {', '.join(WHAT)}")
-    try:
-        return Incident(parse_duration(at) / 1000, server, what)
-    except ValueError as error:
-        raise click.UsageError(f"--incident {text}: {error}") from None
 
 
 def _refuse_nonsense(wanted: Wanted) -> None:
@@ -274,48 +253,6 @@ def _strategy(name: str) -> str:
     if known is None:
         raise click.UsageError(f"'{name}' is not a strategy: {nearest(name, STRATEGIES)}")
     return known
-
-
-def _calibration(console: Console, name: str | None) -> Calibration | None:
-    if name is None:
-        return None
-    found = read_calibration(Path(name))
-    console.note(
-        f"calibrated from {len(found.points)} measurement{'s' * (len(found.points) > 1)} of one server; "
-        "averages do not tell slots, the KV cache and its cost: these stay the profile's"
-    )
-    return found
-
-
-def _workload(console: Console, wanted: Wanted) -> Workload:
-    load = workload(wanted.workload, skip_bad_rows=wanted.skip_bad_rows)
-    _note_trace(console, load)
-    if wanted.think and not wanted.clients:
-        raise click.UsageError("--think is how long --clients think: say how many there are")
-    if wanted.clients and not is_closed(load):
-        load = Closed(load, wanted.clients, _seconds("--think", wanted.think or "0s"))
-    elif wanted.clients:
-        raise click.UsageError(f"--clients: {wanted.workload} says itself how many there are")
-    for option_name in ("rate", "loads", "find_capacity"):
-        if is_closed(load) and getattr(wanted, option_name):
-            name = option_name.rstrip("s").replace("_", "-")
-            raise click.UsageError(f"--{name}: clients that wait for answers have no rate of their own")
-    return load
-
-
-def _seconds(name: str, text: str) -> float:
-    try:
-        return parse_duration(text) / 1000
-    except ValueError as error:
-        raise click.UsageError(f"{name} {text}: {error}") from None
-
-
-def _note_trace(console: Console, load: Workload) -> None:
-    if isinstance(load, Trace):
-        if load.skipped:
-            console.note(f"{load.name}: {load.skipped} bad rows left out")
-        if load.jittered:
-            console.note(f"{load.name}: its times sit on a coarse grid and are spread evenly over its steps")
 
 
 def _progress(console: Console) -> Callable[[int, int], None] | None:

@@ -1,0 +1,83 @@
+"""What the options of `lbgen simulate` stand for: the load, incidents, a measurement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lbgen.cli.options import nearest
+from lbgen.simulate.calibration import read_calibration
+from lbgen.simulate.closed import Closed
+from lbgen.simulate.named import workload
+from lbgen.simulate.setup import WHAT, Incident
+from lbgen.simulate.study import is_closed
+from lbgen.simulate.traces import Trace
+from lbgen.units import parse_duration
+
+if TYPE_CHECKING:
+    from lbgen.cli.console import Console
+    from lbgen.cli.simulate import Wanted
+    from lbgen.model import Pool
+    from lbgen.simulate.calibration import Calibration
+    from lbgen.simulate.workload import Workload
+
+
+def calibration_of(console: Console, name: str | None) -> Calibration | None:
+    """Return what `--calibrate` measured, and say what it cannot tell; raises `LbgenError`."""
+    if name is None:
+        return None
+    found = read_calibration(Path(name))
+    console.note(
+        f"calibrated from {len(found.points)} measurement{'s' * (len(found.points) > 1)} of one server; "
+        "averages do not tell slots, the KV cache and its cost: these stay the profile's"
+    )
+    return found
+
+
+def workload_of(console: Console, wanted: Wanted) -> Workload:
+    """Return the load that the options ask for; raises `UsageError` for what makes no sense together."""
+    load = workload(wanted.workload, skip_bad_rows=wanted.skip_bad_rows)
+    _note_trace(console, load)
+    if wanted.think and not wanted.clients:
+        raise click.UsageError("--think is how long --clients think: say how many there are")
+    if wanted.clients and not is_closed(load):
+        load = Closed(load, wanted.clients, _seconds("--think", wanted.think or "0s"))
+    elif wanted.clients:
+        raise click.UsageError(f"--clients: {wanted.workload} says itself how many there are")
+    for option_name in ("rate", "loads", "find_capacity"):
+        if is_closed(load) and getattr(wanted, option_name):
+            name = option_name.rstrip("s").replace("_", "-")
+            raise click.UsageError(f"--{name}: clients that wait for answers have no rate of their own")
+    return load
+
+
+def _seconds(name: str, text: str) -> float:
+    try:
+        return parse_duration(text) / 1000
+    except ValueError as error:
+        raise click.UsageError(f"{name} {text}: {error}") from None
+
+
+def _note_trace(console: Console, load: Workload) -> None:
+    if isinstance(load, Trace):
+        if load.skipped:
+            console.note(f"{load.name}: {load.skipped} bad rows left out")
+        if load.jittered:
+            console.note(f"{load.name}: its times sit on a coarse grid and are spread evenly over its steps")
+
+
+def incident_of(text: str, pool: Pool) -> Incident:
+    """Return what `AT:SERVER:WHAT` stands for; raises `UsageError`."""
+    at, _, rest = text.partition(":")
+    server, _, what = rest.rpartition(":")
+    names = [one.name for one in pool.servers]
+    if server not in names:
+        raise click.UsageError(f"--incident {text}: '{server}' is not a server: {nearest(server, names)}")
+    if what not in WHAT:
+        raise click.UsageError(f"--incident {text}: write AT:SERVER:WHAT, WHAT being {', '.join(WHAT)}")
+    try:
+        return Incident(parse_duration(at) / 1000, server, what)
+    except ValueError as error:
+        raise click.UsageError(f"--incident {text}: {error}") from None
