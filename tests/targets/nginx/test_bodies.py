@@ -120,6 +120,13 @@ def test_the_buffer_is_what_is_inspected_at_least() -> None:
     assert args(directives(inspect_body=2 * 1024**2), "client_body_buffer_size") == [["2m"]]
 
 
+def test_what_is_inspected_may_be_less_than_the_buffer() -> None:
+    found = directives(inspect_body=32 * 1024)
+    assert args(found, "client_body_buffer_size") == [["1m"]]
+    choice = next(block for block in find(found, "map") if block["args"][1] == "$lb_to_1")
+    assert choice["args"][0].startswith("$lb_body_hidden_32768")
+
+
 @pytest.mark.parametrize("key", ["system_prompt", "first_bytes"])
 @pytest.mark.parametrize("octets", [16, 2_048, 1_048_576])
 def test_words_fit_into_nginx(key: str, octets: int) -> None:
