@@ -50,7 +50,7 @@ def blot_out(lines: list[str], source: Source, unknown_keys: Collection[tuple[in
 def _suspects(root: Node, unknown_keys: Collection[tuple[int, int]]) -> Iterator[Node]:
     """Yield every scalar that may be a secret; lists and mappings that aliases repeat may come twice."""
     seen: set[tuple[int, bool]] = set()
-    waiting = [_Place(root, (), False)]
+    waiting = [_Place(root, (), unknown=False)]
     while waiting:
         node, path, unknown = waiting.pop()
         suspicious = unknown or is_confidential(path)
