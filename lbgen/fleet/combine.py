@@ -43,7 +43,7 @@ def combine(sources: Sequence[Source], sets: Sequence[str], environ: Mapping[str
     problems += layers.problems
     spoiled = {problem.location for problem in problems if problem.location}
     references = References(environ)
-    if any("$" in source.text for source in sources):
+    if any("$" in text for text in (*(source.text for source in sources), *sets)):
         references.fill(layers.root)
     names = tuple(source.name for source in sources)
     return Combined(

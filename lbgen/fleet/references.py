@@ -21,7 +21,7 @@ Node = Any
 """A PyYAML node (the stubs lack `id`)."""
 
 SET = "--set "
-"""What the names of marks begin with that come from the command line, where the shell has filled in."""
+"""What the names of marks begin with that come from the command line."""
 
 
 @cache
@@ -49,7 +49,7 @@ class References:
         """Fill in every reference below a node, in place."""
         filled = set()
         for node in _scalars(root):
-            if "$" in node.value and id(node) not in filled and not node.start_mark.name.startswith(SET):
+            if "$" in node.value and id(node) not in filled:
                 filled.add(id(node))  # an alias makes it stand twice
                 self._scalar(node)
 

@@ -155,7 +155,7 @@ BASE = "pools: {llama-3.3-70b: {servers: [a:1, {address: b:1}], strategy: prefix
         ("pools.llama-3.3-70b.queue.size=9", "queue", {"size": 9}),
         ("pools.llama-3.3-70b.queue={size: 9}", "queue", {"size": 9}),
         ("pools.llama-3.3-70b.servers=gpu-[0-3]:8000", "servers", "gpu-[0-3]:8000"),
-        ("pools.llama-3.3-70b.warmup=${X}", "warmup", "${X}"),
+        ("pools.llama-3.3-70b.warmup=$${X}", "warmup", "${X}"),
     ],
 )  # fmt: skip
 def test_set_changes_one_value(setting, path, expected) -> None:
@@ -248,3 +248,10 @@ def test_alias_is_filled_in_once() -> None:
 def test_reference_that_an_overlay_replaces_need_not_be_set() -> None:
     assert values("a: ${NO}", "a: 1") == {"a": 1}
     assert values("a: ${NO}", sets=["a=1"]) == {"a": 1}
+
+
+def test_references_in_set_are_filled_in() -> None:
+    environ = {"N": "12"}
+    assert values("a: 1", sets=["a=${N}", "b.c='${N}'"], environ=environ) == {"a": 12, "b": {"c": "12"}}
+    assert values("a: 1", sets=["a=$${N}"], environ=environ) == {"a": "${N}"}
+    assert found("a: 1", sets=["a=${NO}"]) == [("unset-variable", "--set a:1:1")]
