@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lbgen.fleet.source import Source
+    from lbgen.problems import Path
 
 
 class Combined(NamedTuple):
@@ -22,19 +23,25 @@ class Combined(NamedTuple):
     problems: list[Problem]
     spoiled: set[Location]
     """Values that are known to be wrong already."""
+    removed: Mapping[Path, Location]
+    """Where it is written that a key is removed, by the key's path."""
 
 
 def combine(sources: Sequence[Source], sets: Sequence[str], environ: Mapping[str, str]) -> Combined:
     """Lay files over one another, then values of ``--set`` on top, then fill in ``${VAR}``."""
     problems: list[Problem] = []
     roots = []
+    unusable = not sources
     for source in sources:
         root, found = read(source)
+        # An overlay that has nothing to say, or comments only, changes nothing.
+        if source is not sources[0] and any(problem.code == "empty-file" for problem in found):
+            continue
         problems += found
-        if root is not None:
-            roots.append(root)
-    if not roots or len(roots) < len(sources):
-        return Combined(None, problems, set())
+        unusable = unusable or root is None
+        roots.append(root)
+    if unusable:
+        return Combined(None, problems, set(), {})
     layers = Layers(roots[0])
     for root in roots[1:]:
         layers.add(root)
@@ -47,7 +54,10 @@ def combine(sources: Sequence[Source], sets: Sequence[str], environ: Mapping[str
         references.fill(layers.root)
     names = tuple(source.name for source in sources)
     return Combined(
-        Document(layers.root, names), problems + references.problems, spoiled | references.spoiled
+        Document(layers.root, names),
+        problems + references.problems,
+        spoiled | references.spoiled,
+        layers.removed,
     )
 
 

@@ -9,7 +9,7 @@ from lbgen.fleet.build import build
 from lbgen.fleet.combine import combine
 from lbgen.fleet.confidential import discreet
 from lbgen.fleet.ignores import without_ignored
-from lbgen.fleet.placing import apart_from, in_file_order, placed
+from lbgen.fleet.placing import apart_from, at_removals, in_file_order, placed
 from lbgen.fleet.rules import check
 from lbgen.fleet.schema import FLEET
 from lbgen.fleet.shares import warnings as share_warnings
@@ -56,11 +56,10 @@ def load(
         schema_problems: list[Problem] = []
         values = FLEET.read(document.root, (), schema_problems)
         built = build(values, document, targets, versions or {})
+        fresh = (problem for problem in schema_problems if problem.location not in combined.spoiled)
         problems = [
             *combined.problems,
-            *discreet(
-                (problem for problem in schema_problems if problem.location not in combined.spoiled), document
-            ),
+            *at_removals(discreet(fresh, document), combined.removed, document),
             *placed(built.problems, document),
         ]
         sound = not any(problem.is_error for problem in problems)

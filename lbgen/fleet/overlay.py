@@ -20,7 +20,7 @@ from lbgen.problems import Problem, path_text
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lbgen.problems import Path
+    from lbgen.problems import Location, Path
 
 Node = Any
 """A PyYAML node (the stubs lack `id`)."""
@@ -36,11 +36,13 @@ _SHORTHANDS = {
 class Layers:
     """Fleet files laid over one another, from the first to the last."""
 
-    __slots__ = ("problems", "root")
+    __slots__ = ("problems", "removed", "root")
 
     def __init__(self, root: Node) -> None:
         self.root = root
         self.problems: list[Problem] = []
+        self.removed: dict[Path, Location] = {}
+        """Where it is written that a key is removed, by the key's path."""
 
     def add(self, over: Node) -> None:
         """Lay another file over what there is: mappings by key, anything else replaced."""
@@ -69,7 +71,8 @@ class Layers:
         for key, value in over.value:
             name = key.value
             if _is_null(value):
-                pairs.pop(name, None)
+                if pairs.pop(name, None):
+                    self.removed[(*path, name)] = location_of(key)
                 continue
             old_key, old = pairs.get(name, (key, None))
             new = self._laid(old, value, (*path, name))
@@ -112,7 +115,8 @@ class Layers:
         key, rest = _next_key(pairs, steps)
         old_key, old = pairs.get(key, (None, None))
         if not rest and _is_null(value):
-            pairs.pop(key, None)
+            if pairs.pop(key, None):
+                self.removed[(*path, key)] = location_of(value)
         else:
             new = self._replaced(old, rest, value, (*path, key))
             if new is None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from lbgen.fleet.source import Document, Source
-    from lbgen.problems import Path, Problem
+    from lbgen.problems import Location, Path, Problem
 
 
 def placed(problems: Iterable[Problem], document: Document) -> Iterator[Problem]:
@@ -18,6 +18,25 @@ def placed(problems: Iterable[Problem], document: Document) -> Iterator[Problem]
             yield problem
         else:
             yield problem._replace(location=document.locate(problem.path, problem.on_key))
+
+
+def at_removals(
+    problems: Iterable[Problem], removed: Mapping[Path, Location], document: Document
+) -> Iterator[Problem]:
+    """Yield the problems; what lacks a key that another file removed is wrong there, not where it begins."""
+    for problem in problems:
+        places = [place for path, place in removed.items() if _lacks(problem, path, document)]
+        yield problem._replace(location=places[-1]) if places else problem
+
+
+def _lacks(problem: Problem, removed: Path, document: Document) -> bool:
+    """Tell whether a problem is that a key is not there which was removed."""
+    if problem.path != removed[:-1]:
+        return False
+    if problem.code == "missing-key":
+        return f"'{removed[-1]}'" in problem.message
+    node = document.node(problem.path)
+    return node is not None and node.id == "mapping" and not node.value
 
 
 def apart_from(

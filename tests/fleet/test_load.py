@@ -182,3 +182,20 @@ def test_every_code_is_registered_with_its_meaning() -> None:
     assert {code: path for code, path in codes.items() if code not in known_codes()} == {}
     assert not set(CODES) & set(RULES)
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", code) for code in known_codes())
+
+
+@pytest.mark.parametrize(
+    ("over", "sets", "code", "place"),
+    [
+        ("# none\npools: {chat: null}", (), "bad-value", "1.yaml:2:9"),
+        ("# none\npools: null", (), "missing-key", "1.yaml:2:1"),
+        ("name: x", ["pools.chat=null"], "bad-value", "--set pools.chat:1:1"),
+        ("pools:\n  chat:\n    servers: null", (), "missing-key", "1.yaml:3:5"),
+    ],
+)
+def test_what_a_removal_leaves_without_is_wrong_where_the_removal_is_written(over, sets, code, place) -> None:
+    sources = [Source("0.yaml", SMALL), Source("1.yaml", over)]
+    problems = load(sources, sets=sets, environ={}).problems
+    assert [(problem.code, str(problem.location)) for problem in problems if problem.is_error] == [
+        (code, place)
+    ]

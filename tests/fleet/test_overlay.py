@@ -255,3 +255,11 @@ def test_references_in_set_are_filled_in() -> None:
     assert values("a: 1", sets=["a=${N}", "b.c='${N}'"], environ=environ) == {"a": 12, "b": {"c": "12"}}
     assert values("a: 1", sets=["a=$${N}"], environ=environ) == {"a": "${N}"}
     assert found("a: 1", sets=["a=${NO}"]) == [("unset-variable", "--set a:1:1")]
+
+
+@pytest.mark.parametrize("empty", ["", "# nothing yet\n", "---\n", "\n\n"])
+def test_overlay_without_content_changes_nothing(empty) -> None:
+    assert values("a: 1", empty, "b: 2") == {"a": 1, "b": 2}
+    assert found("a: 1\n", empty) == []
+    assert found(empty) == [("empty-file", "0.yaml:1:1")]
+    assert found(empty, "a: 1") == [("empty-file", "0.yaml:1:1")]
