@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 @option("--engine", default="vllm", show_default=True, help="Whose names /metrics uses.")
 @click.pass_obj
 def command(console: Console, /, **options: Any) -> None:  # noqa: ANN401 - click's
-    """Run one mock GPU server: OpenAI's API with made-up tokens at a real engine's pace.
+    """Run one mock GPU server.
 
-    Runs until SIGTERM or Ctrl-C. Faults can be ordered under /mock/faults.
+    It speaks OpenAI's API, with made-up tokens at a real engine's pace. Runs until SIGTERM or Ctrl-C. Faults can be ordered under /mock/faults.
     """
     del console
     try:

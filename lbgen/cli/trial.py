@@ -91,7 +91,7 @@ class Wanted(NamedTuple):
 @option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_obj
 def command(console: Console, /, request: FleetRequest, **options: object) -> None:
-    """Measure what strategies do to a pool, with the real programs in front of mock GPU servers.
+    """Measure what strategies do, with the real programs in front of mock GPU servers.
 
     The balancers run with the files that render gives, addresses mapped (-v shows the difference). Without
     options: the pool's strategy beside round_robin, at a load of 0.8.

@@ -73,6 +73,7 @@ def plan(question: Question, say: Callable[[str], None]) -> Plan:
     """Return what can be tried of a question with targets; `say` hears what cannot. Raises `LbgenError`."""
     way = mapping.way_to(question.fleet, question.pool)
     sample = next(iter(question.workload.requests(0, 1.0, 1)))
+    sample.finished = 0.0  # as if it were answered: only then another one follows
     if question.workload.follow(sample, 0.0) is not None:
         raise LbgenError(
             f"the requests of {question.workload.name} follow from answers, and a trial sends them when "

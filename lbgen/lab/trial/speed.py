@@ -17,7 +17,7 @@ def choose(duration_s: float, rate_per_s: float, step_s: float, cores: int) -> f
 
     For a run of `duration_s` virtual seconds with `rate_per_s` a virtual second and steps of `step_s`.
     """
-    wanted = duration_s / WALL_S
+    wanted = max(1.0, duration_s / WALL_S)
     carried = PER_CORE * cores / rate_per_s
     exact = step_s / LEAST_STEP_S
     return max(SLOWEST, min(FASTEST, wanted, carried, exact))

@@ -1,0 +1,114 @@
+"""The parts of a trial that need no program: mapping, speed, figures, JSON."""
+
+import json
+
+import pytest
+
+from lbgen.fleet.load import load
+from lbgen.fleet.source import Source
+from lbgen.lab.load import Planned, Result
+from lbgen.lab.trial import mapping, speed
+from lbgen.lab.trial.conduct import Measured, Trial, plan
+from lbgen.lab.trial.measure import figures, load_stdev, planned
+from lbgen.lab.trial.places import images_of
+from lbgen.lab.trial.told import as_json_shape
+from lbgen.model import Fleet
+from lbgen.problems import LbgenError
+from lbgen.simulate.named import workload
+from lbgen.simulate.result import as_json
+from lbgen.simulate.study import Question, answer
+from lbgen.units import Address
+
+SMALL = "pools: {chat: {servers: ['gpu-[0-1]:8000'], models: [llama-70b]}}\n"
+
+
+def _fleet(text: str = SMALL) -> Fleet:
+    loaded = load([Source("fleet.yaml", text)], environ={})
+    assert loaded.fleet is not None, loaded.problems
+    return loaded.fleet
+
+
+def test_only_addresses_are_mapped() -> None:
+    fleet = _fleet()
+    servers = {"gpu-0": Address("127.0.0.1", 1001), "gpu-1": Address("127.0.0.1", 1002)}
+    listeners = {bind: Address("127.0.0.1", 2001) for bind in mapping.binds_of(fleet)}
+    moved = mapping.readdressed(fleet, fleet.pools[0], servers, listeners)
+    assert [one.address for one in moved.pools[0].servers] == list(servers.values())
+    assert moved.listeners[0].binds == (Address("127.0.0.1", 2001),)
+    back = mapping.readdressed(
+        moved,
+        moved.pools[0],
+        {one.name: one.address for one in fleet.pools[0].servers},
+        {Address("127.0.0.1", 2001): fleet.listeners[0].binds[0]},
+    )
+    assert back == fleet
+
+
+def test_requests_carry_what_the_route_asks_for() -> None:
+    way = mapping.way_to(_fleet(), _fleet().pools[0])
+    assert (way.path, way.model) == ("/v1/completions", "llama-70b")
+    sent = planned(workload("fixed:prompt=8,output=3").requests(1, 1.0, 2), 10.0, way, {"A": "b"})
+    assert [(len(one.prompt), one.output_tokens, one.model) for one in sent] == [(32, 3, "llama-70b")] * 2
+    assert sent[0].headers == {"A": "b"}
+
+
+def test_tls_is_refused_with_a_way_out() -> None:
+    fleet = _fleet("pools: {chat: {servers: [a:1], tls: {ca: x.pem}}}\n")
+    with pytest.raises(LbgenError, match=r"--set pools.chat.tls=null"):
+        mapping.way_to(fleet, fleet.pools[0])
+
+
+def test_the_clock_is_as_fast_as_the_machine_holds() -> None:
+    assert speed.choose(120.0, 1.0, 0.1, 2) == 10.0  # what is wanted: 120 s in 12
+    assert speed.choose(1200.0, 30.0, 0.1, 2) == 2.0  # 60 requests a second on two cores
+    assert speed.choose(1200.0, 0.1, 0.005, 2) == 10.0  # steps of half a millisecond
+    assert speed.choose(1.0, 600.0, 0.1, 2) == pytest.approx(0.1)
+
+
+def test_spread_is_averaged_over_time() -> None:
+    series = [[(0.0, 0), (1.0, 2)], [(0.0, 0), (3.0, 2)]]
+    assert load_stdev(series, 0.0, 4.0) == pytest.approx(2 / 4)
+    assert load_stdev(series, 2.0, 4.0) == pytest.approx(1 / 2)
+
+
+def test_figures_are_in_the_gpus_seconds() -> None:
+    good = Result(Planned(0.0, 5), 0.0, 0.1, 0.2, 0.4, 200, "a", tail=b"data: [DONE]\n\n")
+    bad = Result(Planned(0.1, 5), 0.1, 0.1, None, 0.2, 503)
+    run = figures([good, bad], {"a": [(10.0, 0), (10.1, 1), (10.3, 0)]}, 10.0, 10.4, 10.0)
+    assert (run.requests, run.ok, run.errors) == (2, 1, {"503": 1})
+    assert run.ttft_s.p50 == pytest.approx(2.0)
+    assert run.e2e_s.p99 == pytest.approx(4.0)
+    assert run.duration_s == pytest.approx(4.0)
+    assert run.tokens_per_s == pytest.approx(5 / 4)
+    assert run.servers[0].mean_in_flight == pytest.approx(0.5)
+    assert (run.servers[0].requests, run.servers[0].max_in_flight) == (1, 1)
+
+
+def test_json_has_the_shape_of_simulate() -> None:
+    fleet = _fleet()
+    question = Question(
+        fleet, fleet.pools[0], ("least_conn",), ("nginx",), workload("bimodal"), 20, (1,), alone=True
+    )
+    found = answer(question)
+    trial = Trial(found, (Measured(found.rows[0], found.rows[0]),), 2.0, "process")
+    shape = json.loads(json.dumps(as_json_shape(trial)))
+    assert shape["kind"] == "trial"
+    (result,) = shape["results"]
+    assert set(as_json(found.rows[0])) <= set(result)
+    assert result["predicted"]["target"] == result["target"] == "nginx"
+
+
+def test_conversations_cannot_be_sent_open_loop() -> None:
+    fleet = _fleet()
+    question = Question(
+        fleet, fleet.pools[0], ("least_conn",), ("nginx",), workload("chat"), 20, (1,), alone=True
+    )
+    with pytest.raises(LbgenError, match="use shared"):
+        plan(question, lambda _: None)
+
+
+def test_images_are_named_by_program() -> None:
+    assert images_of(["nginx=nginx:1.30", "mock=me"]) == {"nginx": "nginx:1.30", "mock": "me"}
+    for bad in ("nginx", "nginx=", "apache=x"):
+        with pytest.raises(LbgenError, match="--image"):
+            images_of([bad])
