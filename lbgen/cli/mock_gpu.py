@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 def command(console: Console, /, **options: Any) -> None:  # noqa: ANN401 - click's
     """Run one mock GPU server.
 
-    It speaks OpenAI's API, with made-up tokens at a real engine's pace. Runs until SIGTERM or Ctrl-C. Faults can be ordered under /mock/faults.
+    It speaks OpenAI's API, with made-up tokens at a real engine's pace. Runs until SIGTERM or Ctrl-C.
+    Faults can be ordered under /mock/faults.
     """
     del console
     try:
