@@ -9,7 +9,7 @@ from lbgen.fleet.build import build
 from lbgen.fleet.combine import combine
 from lbgen.fleet.confidential import discreet
 from lbgen.fleet.ignores import without_ignored
-from lbgen.fleet.placing import apart_from, at_removals, in_file_order, placed
+from lbgen.fleet.placing import apart_from, at_removals, in_file_order, placed, without_consequences
 from lbgen.fleet.rules import check
 from lbgen.fleet.schema import FLEET
 from lbgen.fleet.shares import warnings as share_warnings
@@ -18,7 +18,7 @@ from lbgen.problems import Problem
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from lbgen.fleet.source import Document, Source
     from lbgen.model import Fleet
@@ -57,11 +57,10 @@ def load(
         values = FLEET.read(document.root, (), schema_problems)
         built = build(values, document, targets, versions or {})
         fresh = (problem for problem in schema_problems if problem.location not in combined.spoiled)
-        problems = [
-            *combined.problems,
-            *at_removals(discreet(fresh, document), combined.removed, document),
-            *placed(built.problems, document),
-        ]
+        read = list(at_removals(discreet(fresh, document), combined.removed, document))
+        problems = [*_apart_from_unknown(combined.problems, read, document)]
+        problems += without_consequences(problems, read, document)
+        problems += placed(without_consequences(problems, built.problems, document), document)
         sound = not any(problem.is_error for problem in problems)
         further = _findings(built.fleet) if sound else _findings_of_wreck(built.fleet)
         problems += placed(further if sound else apart_from(problems, further, document), document)
@@ -69,6 +68,16 @@ def load(
         complete = sound and not targets and not versions
         problems = without_ignored(problems, sources, complete=complete)
         return Loaded(built.fleet if sound else None, in_file_order(problems, sources), document)
+
+
+def _apart_from_unknown(
+    problems: Iterable[Problem], read: Iterable[Problem], document: Document
+) -> Iterator[Problem]:
+    """Yield the problems of reading YAML, without tags of values whose keys are unknown anyway."""
+    unknown = {document.locate(problem.path) for problem in read if problem.code == "unknown-key"}
+    return (
+        problem for problem in problems if problem.code != "unknown-tag" or problem.location not in unknown
+    )
 
 
 def _findings(fleet: Fleet) -> Iterator[Problem]:

@@ -35,8 +35,7 @@ def _lacks(problem: Problem, removed: Path, document: Document) -> bool:
         return False
     if problem.code == "missing-key":
         return f"'{removed[-1]}'" in problem.message
-    node = document.node(problem.path)
-    return node is not None and node.id == "mapping" and not node.value
+    return _is_empty(document, problem.path)
 
 
 def apart_from(
@@ -51,6 +50,38 @@ def apart_from(
     for problem in further:
         if document.written(problem.path) and not any(_related(problem.path, path) for path in paths):
             yield problem
+
+
+def without_consequences(
+    known: Iterable[Problem], further: Iterable[Problem], document: Document
+) -> Iterator[Problem]:
+    """Yield the further problems, other than those that only follow from errors that are known.
+
+    Where pools or listeners are in error, or a key is misspelt that may have been theirs, nobody
+    can tell which pool has a route; what an alias that leads back to itself held is gone.
+    """
+    errors = [problem for problem in known if problem.is_error]
+    unsettled = any(_unsettles_routes(problem) for problem in errors)
+    hollow = any(problem.code == "recursive-anchor" for problem in errors)
+    for problem in further:
+        if unsettled and problem.code in _ABOUT_ROUTES:
+            continue
+        if hollow and (problem.code == "missing-key" or _is_empty(document, problem.path)):
+            continue
+        yield problem
+
+
+_ABOUT_ROUTES = ("unrouted-pool",)
+
+
+def _unsettles_routes(problem: Problem) -> bool:
+    misspelt = problem.code == "unknown-key" and len(problem.path) == 1
+    return misspelt or problem.code == "recursive-anchor" or problem.path[:1] in (("pools",), ("listeners",))
+
+
+def _is_empty(document: Document, path: Path) -> bool:
+    node = document.node(path)
+    return node is not None and node.id != "scalar" and not node.value
 
 
 def in_file_order(problems: Iterable[Problem], sources: Sequence[Source]) -> tuple[Problem, ...]:

@@ -199,3 +199,31 @@ def test_what_a_removal_leaves_without_is_wrong_where_the_removal_is_written(ove
     assert [(problem.code, str(problem.location)) for problem in problems if problem.is_error] == [
         (code, place)
     ]
+
+
+TWO = "pools: {chat: {servers: [a:1]}, other: {servers: [b:1]}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "sets", "code"),
+    [
+        ("pools: &a {chat: *a}", (), "recursive-anchor"),
+        ("pools: {chat: {servers: &a [*a]}}", (), "recursive-anchor"),
+        ("pools: {chat: &a {servers: *a, engine: vllm}}", (), "recursive-anchor"),
+        (SMALL, ["pools.ch.strategy=round_robin"], "missing-key"),
+        (TWO + "lisseners: {a: {bind: 80}}", (), "unknown-key"),
+        (TWO + "listeners: {a: {bind: 127.0.0.1:80, auth: none, rutes: [{pool: chat}]}}", (), "unknown-key"),
+        (SMALL + "foo: !bar x", (), "unknown-key"),
+    ],
+)
+def test_one_mistake_is_one_error(text, sets, code) -> None:
+    problems = load([Source("0.yaml", text)], sets=sets, environ={}).problems
+    assert [problem.code for problem in problems] == [code]
+
+
+def test_pools_without_a_route_are_told_beside_mistakes_elsewhere() -> None:
+    assert found(TWO + "logs: {form: json}") == [
+        ("unrouted-pool", 1),
+        ("unrouted-pool", 1),
+        ("unknown-key", 2),
+    ]
