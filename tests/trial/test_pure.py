@@ -66,9 +66,9 @@ def test_the_clock_is_as_fast_as_the_machine_holds() -> None:
 
 
 def test_spread_is_averaged_over_time() -> None:
-    series = [[(0.0, 0), (1.0, 2)], [(0.0, 0), (3.0, 2)]]
-    assert load_stdev(series, 0.0, 4.0) == pytest.approx(2 / 4)
-    assert load_stdev(series, 2.0, 4.0) == pytest.approx(1 / 2)
+    series = [[(0.0, 0), (1.0, 4)], [(0.0, 0), (3.0, 4)]]
+    assert load_stdev(series, 0.0, 4.0) == pytest.approx(2 * 2 / 4)
+    assert load_stdev(series, 2.0, 4.0) == pytest.approx(2 * 1 / 2)
 
 
 def test_figures_are_in_the_gpus_seconds() -> None:
