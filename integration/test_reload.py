@@ -13,7 +13,7 @@ from integration.waiting import eventually
 from lbgen.lab import load
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from integration.conftest import Start
     from lbgen.lab.boxes import Balancer, MockBox
@@ -25,24 +25,34 @@ QUICK = {"x-mock-pace": "0.02,0.02"}
 
 
 @pytest.mark.usefixtures("mocks")
-def test_streams_survive_reloads(proxy: Proxy, start: Start) -> None:
+def test_streams_survive_reloads(proxy: Proxy, start: Start, measured: Callable[..., None]) -> None:
     streams = [load.Planned(index * 0.01, 30, headers=STEADY) for index in range(STREAMS)]
     fresh = [load.Planned(index * 0.02, 3, headers=QUICK) for index in range(250)]
     with start(chat(), proxy) as balancer:
         before = len(balancer.processes())
 
-        async def all_of_it() -> tuple[list[load.Result], list[load.Result]]:
-            reloads = asyncio.create_task(_reloads(balancer))
-            both = await asyncio.gather(
+        async def all_of_it() -> tuple[list[load.Result], ...]:
+            reloads = asyncio.create_task(_reloads(balancer, proxy))
+            results = await asyncio.gather(
                 load.run(balancer.url, streams, most_late_s=1),
                 load.run(balancer.url, fresh, most_late_s=1, fresh=True),
+                load.run(balancer.url, fresh[::2], most_late_s=1),
             )
             await reloads
-            return both
+            return results
 
-        streamed, answered = asyncio.run(all_of_it())
+        streamed, answered, reused = asyncio.run(all_of_it())
+        lost = [result for result in reused if not result.ok]
+        measured(
+            f"{RELOADS} reloads: requests lost of {len(reused)}", proxy,
+            on_fresh_connections=sum(not result.ok for result in answered), on_reused_ones=len(lost),
+        )  # fmt: skip
         assert not [result for result in streamed if not result.ok], streamed
         assert not [result for result in answered if not result.ok]
+        # A request may cross the closing of the idle connection that it takes: none in most runs, 15 of 250
+        # on NGINX 1.22 on a busy machine.
+        assert len(lost) <= len(reused) // 10, lost
+        assert all(result.status is None for result in lost), "no answer, and so safe to send again"
         eventually(lambda: len(balancer.processes()) <= before, 10, "the old processes are gone")
 
 
@@ -67,10 +77,15 @@ def test_rolling_restart_loses_nothing(proxy: Proxy, mocks: list[MockBox], start
     assert {result.server for result in results} == set(SERVERS)
 
 
-async def _reloads(balancer: Balancer) -> None:
-    for _ in range(RELOADS):
-        await asyncio.sleep(0.5)
-        await _in_thread(balancer.reload)
+async def _reloads(balancer: Balancer, proxy: Proxy) -> None:
+    """Reload again and again, each time when the one before is through.
+
+    On HAProxy 3.2.26 a reload that overtakes the one before resets every connection that waits for the worker
+    which is never to run: 1.3 s of them were seen on a busy machine.
+    """
+    for number in range(RELOADS):
+        await asyncio.sleep(0.4)
+        await _in_thread(balancer.reload, files({"name": f"fleet-{number}", **chat()}, proxy))
 
 
 def _in_thread(call: Any, *arguments: Any) -> Awaitable[Any]:
