@@ -9,7 +9,14 @@ from lbgen.fleet.build import build
 from lbgen.fleet.combine import combine
 from lbgen.fleet.confidential import discreet
 from lbgen.fleet.ignores import without_ignored
-from lbgen.fleet.placing import apart_from, at_removals, in_file_order, placed, without_consequences
+from lbgen.fleet.placing import (
+    apart_from,
+    at_removals,
+    in_file_order,
+    placed,
+    without_consequences,
+    without_noise,
+)
 from lbgen.fleet.rules import check
 from lbgen.fleet.schema import FLEET
 from lbgen.fleet.shares import warnings as share_warnings
@@ -67,6 +74,7 @@ def load(
         # What another target or version would say is not known, so nothing can be called unused.
         complete = sound and not targets and not versions
         problems = without_ignored(problems, sources, complete=complete)
+        problems = list(without_noise(problems, document))
         return Loaded(built.fleet if sound else None, in_file_order(problems, sources), document)
 
 

@@ -71,6 +71,14 @@ def without_consequences(
         yield problem
 
 
+def without_noise(problems: Sequence[Problem], document: Document) -> Iterator[Problem]:
+    """Yield the problems; beside errors nobody needs to hear that a listener that is not written is open."""
+    noisy = any(problem.is_error for problem in problems)
+    for problem in problems:
+        if not (noisy and problem.code == "open-listener" and not document.written(problem.path)):
+            yield problem
+
+
 _ABOUT_ROUTES = ("unrouted-pool",)
 
 

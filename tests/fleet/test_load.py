@@ -227,3 +227,10 @@ def test_pools_without_a_route_are_told_beside_mistakes_elsewhere() -> None:
         ("unrouted-pool", 1),
         ("unknown-key", 2),
     ]
+
+
+def test_default_listener_is_not_called_open_beside_errors() -> None:
+    old = 'targets: {nginx: {version: "1.10"}}'
+    assert found(SMALL + old) == [("version-too-old", 2)]
+    door = "\nlisteners: {a: {bind: 8080, auth: none}}"
+    assert found(SMALL + old + door) == [("version-too-old", 2), ("open-listener", 3)]
