@@ -180,8 +180,9 @@ def _ipv4(text: str) -> str:
     # Both targets accept '10.10.188' as 10.10.0.188 (seen on 1.22 and 2.6): four octets only.
     try:
         return str(IPv4Address(text))
-    except AddressValueError as error:
-        raise ValueError(f"'{text}' is not an IPv4 address: {error}") from None
+    except AddressValueError:
+        form = "four numbers from 0 to 255 with dots between, none with a leading zero"
+        raise ValueError(f"'{text}' is not an IPv4 address: that is {form}") from None
 
 
 def _ipv6(text: str) -> str:
@@ -189,8 +190,9 @@ def _ipv6(text: str) -> str:
         raise ValueError(f"'{text}' has a zone, which the targets cannot use")
     try:
         address = IPv6Address(text)
-    except AddressValueError as error:
-        raise ValueError(f"'{text}' is not an IPv6 address: {error}") from None
+    except AddressValueError:
+        form = "eight groups of up to four digits 0 to f, where '::' may once stand for groups of zeros"
+        raise ValueError(f"'{text}' is not an IPv6 address: that is {form}") from None
     return str(address.ipv4_mapped or address)
 
 

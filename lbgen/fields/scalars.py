@@ -143,16 +143,17 @@ class Integer(Kind):
         if not number.isdecimal() or not number.isascii():
             return bad_value(f"'{shown(text)}' is not in plain decimal digits", node, path, problems)
         if len(number) > 18 or not self.min <= int(text) <= self.max:
-            message = f"{shown(text)} is out of range: it has to be {self._range()}"
+            message = f"{shown(text)} is out of range: it has to be {self._limits()}"
             return bad_value(message, node, path, problems)
         return int(text)
 
     def _range(self) -> str:
         if self.max == 2_147_483_647:
             return f"{self.min} or more"
-        if self.min == self.max:
-            return str(self.min)
-        return f"from {self.min} to {self.max}"
+        return self._limits()
+
+    def _limits(self) -> str:
+        return str(self.min) if self.min == self.max else f"from {self.min} to {self.max}"
 
     def schema(self) -> dict[str, Any]:
         return {"type": "integer", "minimum": self.min, "maximum": self.max}

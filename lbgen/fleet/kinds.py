@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lbgen.fields import Integer, Kind, Text, label, refuse
+from lbgen.fields import Integer, Kind, Text, label, refuse, shown
+from lbgen.fields.scalars import compiled
 from lbgen.model import Secret
 from lbgen.problems import Problem
 from lbgen.vocabulary import Version
@@ -205,6 +206,26 @@ class VersionKind(Text):
     def written(self, value: Value) -> Value:
         return str(value)
 
+    def hint(self, node: Node) -> str:
+        if node.id != "scalar" or compiled(self.pattern).fullmatch(node.value):
+            return super().hint(node)
+        likely = {"2": "2.6", "3": "3.0"}.get(node.value[:1], "1.26")
+        return f'write two numbers with a dot between, in quotes: "{likely}"'
+
+
+class UrlPath(Text):
+    """A path of a URL; says which character it is that does not belong into one."""
+
+    __slots__ = ()
+
+    def _value(self, text: str) -> Value:
+        if text.startswith("/"):
+            for character in text:
+                if not compiled(self.pattern).fullmatch(f"/{character}"):
+                    name = "a blank" if character == " " else f"the character '{character}'"
+                    raise ValueError(f"'{shown(text)}' has {name} in it, which a path may not have here")
+        return super()._value(text)
+
 
 class AutoInteger(Integer):
     """A whole number, or ``auto`` (None)."""
@@ -223,8 +244,10 @@ class AutoInteger(Integer):
         return f"auto, or {super().describe()}"
 
 
-URL_PATH = Text("a path that begins with '/'", pattern=r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*", limit=1024)
-URL_PATH_QUERY = Text("a path that begins with '/'", pattern=r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", limit=1024)
+URL_PATH = UrlPath("a path that begins with '/'", pattern=r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*", limit=1024)
+URL_PATH_QUERY = UrlPath(
+    "a path that begins with '/'", pattern=r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", limit=1024
+)
 FILE = Text("the path of a file", pattern=r".+", limit=1024)
 ABSOLUTE = Text("an absolute path", pattern=r"/[^\s\"'\\;{}$#]*", limit=255)
 MODEL = Text("a model's name, '*' standing for anything", pattern=r"[A-Za-z0-9._/:@+=,~*-]{1,256}", limit=256)

@@ -164,7 +164,10 @@ class Soundness:
         self._problem("unknown-tag", message, node, hint)
 
     def _duplicate(self, first: YamlNode, second: YamlNode) -> None:
-        lines = f"in lines {first.start_mark.line + 1} and {second.start_mark.line + 1}"
+        one, two = first.start_mark, second.start_mark
+        lines = f"in lines {one.line + 1} and {two.line + 1}"
+        if one.line == two.line:
+            lines = f"in columns {one.column + 1} and {two.column + 1} of this line"
         hint = "write '<<: [*one, *two]'" if second.value == "<<" else ""
         self._problem("duplicate-key", f"the key '{second.value}' is written twice, {lines}", second, hint)
 

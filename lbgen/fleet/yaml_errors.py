@@ -120,8 +120,12 @@ def _no_anchor(trouble: _Trouble) -> _Words:
 
 
 def _second_anchor(trouble: _Trouble) -> _Words:
-    first = trouble.start.line + 1 if trouble.start else "?"
-    return _Words(f"the anchor '&{trouble.word}' is set twice, in lines {first} and {trouble.mark.line + 1}")
+    where = f"in line {trouble.mark.line + 1}"
+    if trouble.start and trouble.start.line != trouble.mark.line:
+        where = f"in lines {trouble.start.line + 1} and {trouble.mark.line + 1}"
+    elif trouble.start:
+        where = f"in columns {trouble.start.column + 1} and {trouble.mark.column + 1} of this line"
+    return _Words(f"the anchor '&{trouble.word}' is set twice, {where}")
 
 
 def _open_quote(trouble: _Trouble) -> _Words:
