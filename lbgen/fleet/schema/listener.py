@@ -24,7 +24,7 @@ TLS = Struct(
     Field(
         "certificate",
         FILE,
-        doc="The certificate with its chain.",
+        doc="The certificate with its chain. Paths are the balancer's: absolute, or below its own directory.",
         example="fullchain.pem",
         instead_of=("cert", "crt"),
     ),
