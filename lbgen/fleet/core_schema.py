@@ -44,3 +44,9 @@ def has_leading_zero(text: str) -> bool:
     """Tell whether a number begins with a zero that more digits follow: ``010``, ``-007``, ``01.5``."""
     digits = text.lstrip("+-")
     return digits[:1] == "0" and digits[1:2].isdigit()
+
+
+def zero_complaint(text: str) -> str:
+    """Return what is wrong with a number that has a leading zero; a long one may be a secret's digits."""
+    number = f"the number {text}" if len(text) <= 6 else "the number here"
+    return f"{number} has a leading zero, which some programs read as octal"

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from lbgen.fleet.core_schema import FLOAT, INT, STR, core_tag, has_leading_zero
+from lbgen.fleet.core_schema import FLOAT, INT, STR, core_tag, has_leading_zero, zero_complaint
 from lbgen.problems import Location, Problem
 
 if TYPE_CHECKING:
@@ -65,8 +65,9 @@ class References:
             return
         node.tag = core_tag(text)
         if node.tag in (INT, FLOAT) and has_leading_zero(text):
-            message = f"the number {text} has a leading zero, which some programs read as octal"
-            self._problem("leading-zero", message, node, 0, "write it without, or quote the reference")
+            self._problem(
+                "leading-zero", zero_complaint(text), node, 0, "write it without, or quote the reference"
+            )
 
     def _value(self, match: re.Match[str], node: Node) -> str:
         if match[0] == "$$":

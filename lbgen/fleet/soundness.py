@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lbgen.fleet.core_schema import FLOAT, INT, MAP, NULL, SEQ, STR, core_tag, has_leading_zero
+from lbgen.fleet.core_schema import (
+    FLOAT,
+    INT,
+    MAP,
+    NULL,
+    SEQ,
+    STR,
+    core_tag,
+    has_leading_zero,
+    zero_complaint,
+)
 from lbgen.problems import Location, Problem
 
 if TYPE_CHECKING:
@@ -154,8 +164,9 @@ class Soundness:
             self._unknown_tag(node)
             node.tag = STR
         elif node.tag in (INT, FLOAT) and has_leading_zero(node.value):
-            message = f"the number {node.value} has a leading zero, which some programs read as octal"
-            self._problem("leading-zero", message, node, f'write it without, or quote it: "{node.value}"')
+            example = f': "{node.value}"' if len(node.value) <= 6 else ""
+            hint = f"write it without, or quote it{example}"
+            self._problem("leading-zero", zero_complaint(node.value), node, hint)
 
     def _unknown_tag(self, node: YamlNode) -> None:
         tag = node.tag.replace("tag:yaml.org,2002:", "!!")

@@ -97,3 +97,11 @@ def test_line_is_shown_with_what_is_no_secret() -> None:
     sources = [Source("fleet.yaml", SMALL + "clients: {t: {key: env:TEAM_KEY, prio: 3}}")]
     problems = load(sources, environ={}).problems
     assert "clients: {t: {key: env:TEAM_KEY, prio: 3}}" in text_report(problems, sources)
+
+
+@pytest.mark.parametrize("written", ["0123456789", "${KEY}"])
+def test_digits_of_a_long_number_with_a_leading_zero_are_not_repeated(written) -> None:
+    sources = [Source("fleet.yaml", SMALL + f"clients:\n  t:\n    key: {written}")]
+    problems = load(sources, environ={"KEY": "0123456789"}).problems
+    assert "leading-zero" in [problem.code for problem in problems]
+    assert "0123456789" not in text_report(problems, sources)
