@@ -100,6 +100,17 @@ def test_no_route_is_404_as_json(edge: Edge, path: str) -> None:
     assert (got.status, got.code, got.server) == (404, "not_found", "")
 
 
+@pytest.mark.parametrize("path", ["/keep/../secret", "/keep/%2e%2e/secret", "/keep/./../secret", "/keep/.."])
+def test_dot_segments_lead_nowhere(edge: Edge, path: str) -> None:
+    """A server that resolves them would serve a path that no route allows."""
+    for got in edge.each(Ask(path)).values():
+        assert (got.status, got.server) in {(400, ""), (404, "")}
+
+
+def test_an_encoded_path_takes_its_route(edge: Edge) -> None:
+    assert edge.same(Ask("/%6beep/x")).seen["target"] == "/%6beep/x"
+
+
 JSON = {"Content-Type": "application/json"}
 TAKEN = (
     (Ask("/gpt/special"), "gpu-2"),

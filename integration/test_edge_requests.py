@@ -175,6 +175,15 @@ def test_bodies_over_the_bound_are_refused(edge: Edge, size: int, status: int) -
     assert status == 200 or (got.code, got.server) == ("request_too_large", "")
 
 
+@pytest.mark.parametrize("length", [1 << 32, 1 << 40, 10**18])
+def test_a_length_beyond_32_bits_is_over_the_bound_too(edge: Edge, length: int) -> None:
+    for balancer in edge.balancers.values():
+        answer = raw(
+            balancer, SMALL, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % length, b"}"
+        )
+        assert b" 413 " in answer.splitlines()[0]
+
+
 @pytest.mark.parametrize(("size", "statuses"), [(6_000, {200}), (20_000, {400, 431})])
 def test_headers_over_the_bound_are_refused(edge: Edge, size: int, statuses: set[int]) -> None:
     for name, got in edge.each(Ask("/v1/x", headers={"X-Long": "x" * size})).items():
