@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from lbgen.fleet.build.routes import MAX_ANSWER
@@ -58,10 +59,15 @@ def _takes_list(match: Match) -> bool:
 
 
 def _names(routes: Sequence[Route], pools: Sequence[Pool]) -> list[str]:
-    reached = {name for route in routes for name in route.pools}
-    named = [name for pool in pools if pool.name in reached for name in pool.models]
+    named = [name for pool in pools for name in pool.models if _is_served(name, pool, routes)]
     named += [name for route in routes for name in route.match.models]
     return list(dict.fromkeys(name for name in named if "*" not in name))
+
+
+def _is_served(name: str, pool: Pool, routes: Sequence[Route]) -> bool:
+    """Tell whether a route takes a model of this name to this pool."""
+    leading = (route.match.models for route in routes if pool.name in route.pools)
+    return any(not models or any(fnmatchcase(name, model) for model in models) for models in leading)
 
 
 def _free_name(routes: Sequence[Route]) -> str:
