@@ -14,6 +14,7 @@ from lbgen.agent.readings import Reading
 from lbgen.cli.inputs import load_fleet
 from lbgen.cli.options import Command, fleet_options, nearest, option
 from lbgen.cli.simulate_inputs import calibration_of, incident_of, workload_of
+from lbgen.engines import ENGINES
 from lbgen.fleet.shares import shared_out
 from lbgen.problems import FleetError, LbgenError
 from lbgen.render import builtin_templates
@@ -21,6 +22,7 @@ from lbgen.simulate.answer_json import answers_json
 from lbgen.simulate.dask_sweep import dask_sweep
 from lbgen.simulate.objective import capacities, parse_objective
 from lbgen.simulate.pool import canonical
+from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
 from lbgen.simulate.report import page
 from lbgen.simulate.run import sweep
 from lbgen.simulate.study import Question, study
@@ -28,7 +30,7 @@ from lbgen.simulate.text import capacity_lines, capacity_text, tables
 from lbgen.strategies.registry import STRATEGIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
@@ -139,6 +141,8 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     wanted = Wanted(**options)  # type: ignore[arg-type]  # click made them from the options above
     fleet = _fleet(console, request)
     question = _question(console, fleet, request, wanted)
+    for limit in _limits(question):
+        console.note(limit)
     objective = parse_objective(wanted.find_capacity) if wanted.find_capacity else None
     where = dask_sweep(wanted.executor) if wanted.executor else sweep
     loads = [question._replace(load=load) for load in wanted.loads or (None,)]
@@ -150,6 +154,19 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     if interrupted:
         console.error(f"interrupted: {done.finished} of {done.planned} runs are finished")
         raise click.exceptions.Exit(130)
+
+
+def _limits(question: Question) -> Iterator[str]:
+    """Yield what the user should know of how far the prediction is about their fleet."""
+    if not ENGINES[question.pool.engine].llm:
+        yield f"note: {question.pool.name} generates no text, and only servers that do are modelled"
+    if not question.profiles and question.calibration is None:
+        yield (
+            f"note: the servers are the model '{DEFAULT_PROFILE}', not your GPUs: --profile names others "
+            f"({', '.join(name for name in PROFILES if name != DEFAULT_PROFILE)})"
+        )
+    if len(question.fleet.pools) > 1:
+        yield f"note: one pool is simulated, {question.pool.name}; --pool names another"
 
 
 def _search(question: Question, objective: Objective | None, carried: Carried) -> bool:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from lbgen.simulate.study import Question
 
 DISTRIBUTIONS = {"ttft": "ttft_s", "e2e": "e2e_s", "queue": "queue_s"}
-LOWEST, HIGHEST = 0.02, 1.2
-"""Loads between which is searched."""
+LOWEST, HIGHEST = 0.02, 1.0
+"""Loads between which is searched: above 1 a backlog grows, which a short run would hide."""
 STEPS = 7
 """Halvings: the answer is good to 1 % of the servers' capacity."""
 

@@ -59,7 +59,8 @@ def fleet(folder: Path, text: str) -> str:
 
 def test_without_options_it_says_something_useful(simulate: Callable[..., Outcome]) -> None:
     code, out, err = simulate()
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert "not your GPUs" in err
     assert "3 servers (seed, 32 slots)" in out
     assert "load 0.80 of 26.16/s" in out
     assert "least_conn (present)" in out
@@ -344,3 +345,12 @@ def _until(count: int, tasks: Sequence[Task]) -> Iterator[Figures]:
     for task in tasks[:count]:
         yield run_task(task)
     raise KeyboardInterrupt
+
+
+def test_it_says_what_it_does_not_model(simulate: Callable[..., Outcome], tmp_path: Path) -> None:
+    path = fleet(tmp_path, "pools: {e: {engine: tei, servers: [t:80]}, c: {servers: [g:80], standby: true}}")
+    code, _, err = simulate("--pool", "e", "--requests", "200", "--profile", "h100-8b", fleet=path)
+    assert code == 0
+    assert "e generates no text" in err
+    assert "one pool is simulated, e" in err
+    assert "not your GPUs" not in err
