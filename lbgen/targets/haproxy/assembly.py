@@ -90,13 +90,14 @@ class Assembly:
 
     def joined_files(self) -> Iterator[tuple[str, str]]:
         """Yield path and text of each file that holds a certificate and its key; raises `LbgenError`."""
+        folder = Path(self.settings.directory)
         for (certificate, key), path in self._joined.items():
-            yield path, f"{_pem_text(certificate)}\n{_pem_text(key)}\n"
+            yield path, f"{_pem_text(folder / certificate)}\n{_pem_text(folder / key)}\n"
 
 
-def _pem_text(path: str) -> str:
+def _pem_text(path: Path) -> str:
     try:
-        return Path(path).read_text(encoding="ascii").strip()
+        return path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not PEM text"
         raise LbgenError(

@@ -180,6 +180,15 @@ def test_a_certificate_and_its_key_are_kept_apart_from_3_0_on(tmp_path: Any) -> 
     assert any("max-age=63072000" in line for line in newer["frontend listener:default"])
 
 
+def test_a_certificate_and_its_key_are_read_below_the_targets_folder(tmp_path: Any) -> None:
+    (tmp_path / "c.pem").write_text("CERTIFICATE\n")
+    (tmp_path / "k.pem").write_text("KEY\n")
+    tls = ListenerTls("c.pem", "k.pem", None, None, "intermediate", hsts=True, client_ca=None)
+    settings = factory.settings("haproxy", "2.6")._replace(directory=str(tmp_path))
+    fleet = factory.fleet(listeners=(factory.listener(tls=tls),), targets=(settings,))
+    assert "CERTIFICATE\nKEY\n" in files(fleet, "2.6")["secrets/certificate-1.pem"]
+
+
 def test_upgrades_are_plain_requests_without_websocket() -> None:
     for websocket in (False, True):
         lines = frontend(factory.listener(websocket=websocket))
