@@ -54,18 +54,21 @@ def error_pages() -> tuple[Syntax, ...]:
     return (*map(Syntax, early), *map(Syntax, late), *UNANSWERED)
 
 
-def error_locations(headers: tuple[Pair, ...]) -> tuple[Location, ...]:
-    """Return the locations that give the answers, each with these response headers."""
+def error_locations(headers: tuple[Pair, ...], challenge: str = "Bearer") -> tuple[Location, ...]:
+    """Return the locations that give the answers, each with these response headers.
+
+    `challenge`: what 401 says of how to authenticate.
+    """
     early = [_early(name, headers) for name in dict.fromkeys(_EARLY.values())]
-    late = [*_LATE.values(), *_CHOSEN]
-    return (*early, *(answer_location(f"@lb-{_slug(name)}", ANSWERS[name], headers) for name in late))
+    late = [(f"@lb-{_slug(name)}", ANSWERS[name]) for name in (*_LATE.values(), *_CHOSEN)]
+    return (*early, *(answer_location(match, said, headers, challenge) for match, said in late))
 
 
-def answer_location(match: str, said: Said, headers: tuple[Pair, ...]) -> Location:
+def answer_location(match: str, said: Said, headers: tuple[Pair, ...], challenge: str = "Bearer") -> Location:
     """Return a location that gives one of the shared answers."""
     headers = (*headers, *retry_header(said))
     if said is ANSWERS["unauthorized"]:
-        headers = (*headers, Pair(Syntax("WWW-Authenticate"), Syntax("Bearer")))
+        headers = (*headers, Pair(Syntax("WWW-Authenticate"), quote(challenge)))
     return Location(Syntax(match), answer=json_answer(said), headers=headers)
 
 

@@ -49,7 +49,8 @@ def metrics_site(made: Assembly) -> Iterator[Site]:
             live_location(made.fleet, "/live"),
             *_ready(made),
             nowhere,
-            *error_locations(()),
+            # Without it, a browser asks for no password.
+            *error_locations((), challenge='Basic realm="metrics"'),
         ),
     )
 

@@ -345,6 +345,17 @@ def test_metrics_are_for_loopback_unless_others_are_allowed() -> None:
     assert args(content, "allow") == [["127.0.0.0/8"], ["::1/128"]]
 
 
+def test_metrics_ask_for_a_password_and_listeners_for_a_bearer() -> None:
+    metrics = Metrics((Address("127.0.0.1", 8404),), (), "u", Secret("env", "P"), ("metrics",))
+    answers = [
+        args(block["block"], "add_header")
+        for block in find(conf(factory.fleet(metrics=metrics)), "location")
+        if block["args"] == ["@lb-unauthorized"]
+    ]
+    asked = [words[1] for headers in answers for words in headers if words[0] == "WWW-Authenticate"]
+    assert sorted(asked) == ['Basic realm="metrics"', "Bearer"]
+
+
 @pytest.mark.parametrize("part", ["http", "upstreams"])
 def test_parts_have_nothing_of_the_main_level(part: str) -> None:
     text = files(factory.fleet(), part=part)[f"{part}.conf"]
