@@ -79,24 +79,28 @@ FLEET: dict[str, Any] = {
 }
 
 
+KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+
+
 @cache
 def folder() -> Path:
     """Return a folder with the certificates of an authority, of a server, and of a client."""
     place = Path(tempfile.mkdtemp(prefix="lbgen-tls-"))
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    openssl(place, "req", "-x509", *key, "-subj", "/CN=Test CA", "-keyout", "ca.key", "-out", "ca.pem")
-    for name, subject, more in (
-        ("server", HOST, f"subjectAltName=DNS:{HOST}"),
-        ("client", "caller", "extendedKeyUsage=clientAuth"),
-    ):
-        openssl(
-            place, "req", "-x509", *key, "-CA", "ca.pem", "-CAkey", "ca.key", "-subj", f"/CN={subject}",
-            "-addext", "basicConstraints=critical,CA:false", "-addext", more,
-            "-keyout", f"{name}.key", "-out", f"{name}.crt",
-        )  # fmt: skip
-        both = (place / f"{name}.crt").read_text() + (place / f"{name}.key").read_text()
-        (place / f"{name}.pem").write_text(both)
+    openssl(place, "req", "-x509", *KEY, "-subj", "/CN=Test CA", "-keyout", "ca.key", "-out", "ca.pem")
+    issue(place, "server", HOST, f"subjectAltName=DNS:{HOST}")
+    issue(place, "client", "caller", "extendedKeyUsage=clientAuth")
     return place
+
+
+def issue(place: Path, name: str, subject: str, extension: str) -> None:
+    """Make a certificate of the authority, its key, and a file of both."""
+    openssl(
+        place, "req", "-x509", *KEY, "-CA", "ca.pem", "-CAkey", "ca.key", "-subj", f"/CN={subject}",
+        "-addext", "basicConstraints=critical,CA:false", "-addext", extension,
+        "-keyout", f"{name}.key", "-out", f"{name}.crt",
+    )  # fmt: skip
+    both = (place / f"{name}.crt").read_text() + (place / f"{name}.key").read_text()
+    (place / f"{name}.pem").write_text(both)
 
 
 def openssl(place: Path, *words: str) -> None:
