@@ -77,7 +77,7 @@ class _Connection(socketserver.BaseRequestHandler):
         self.server.asked[headers[":path"]] += 1
         kind = headers.get("content-type", "application/json")
         self._h2.send_headers(stream, [(":status", "200"), ("content-type", kind)])
-        seen = json.dumps({"headers": headers, "body": body.decode()}).encode()
+        seen = json.dumps({"headers": headers, "body_bytes": len(body)}).encode()
         self._h2.send_data(stream, seen, end_stream=kind != GRPC)
         if kind == GRPC:
             self._h2.send_headers(stream, [("grpc-status", "0")], end_stream=True)

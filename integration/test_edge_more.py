@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,117 +14,36 @@ from integration.asked_service import AskedService
 from integration.conftest import renewed
 from integration.curl import send_by_curl
 from integration.debian import ImageError
-from integration.edge import HOST, Ask, send
+from integration.edge import HOST, Ask
+from integration.edge_apart import (
+    ASKING,
+    FOLDER,
+    METRICS,
+    OTHER,
+    PAIR,
+    PASSWORD,
+    PLAIN,
+    RPC,
+    SECRETS,
+    Around,
+    One,
+    asking,
+    beside,
+    errors_of,
+    fleet_for,
+    has_h2c,
+    has_plain_http2,
+)  # fmt: skip
 from integration.fleets import Proxy, files
 from integration.http2_server import GRPC, Http2Server
 from integration.waiting import eventually
-from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
-from lbgen.render import RenderedFile
-from lbgen.targets.nginx.features import FEATURES, has
-from lbgen.vocabulary import Version
+from lbgen.targets.nginx.features import FEATURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.lab.boxes import Balancer, MockBox
+    from lbgen.lab.boxes import MockBox
     from lbgen.lab.rig import Rig
-    from lbgen.problems import Problem
-
-PLAIN, RPC, ASKING, METRICS, PAIR, FOLDER = 8080, 8084, 8085, 8404, 8443, 8444
-OTHER = "other.example.org"
-PASSWORD = "s3cret: $p"
-SECRETS = {"METRICS": PASSWORD}
-
-
-class Around(NamedTuple):
-    """What runs on this machine, for the balancers to reach."""
-
-    http2: Http2Server
-    asked: AskedService
-
-
-class One(NamedTuple):
-    """A balancer, and what it is."""
-
-    proxy: Proxy
-    balancer: Balancer
-    around: Around
-
-    def get(self, port: int, ask: Ask, **more: Any) -> Any:
-        """Send a request."""
-        return send(self.balancer.address, port, ask, **more)
-
-    def curl(self, *words: str) -> str:
-        """Ask from inside the container, where HTTP/2 is spoken."""
-        return self.balancer.run("curl", "-sk", "--max-time", "10", *words)
-
-
-def has_h2c(proxy: Proxy) -> bool:
-    return proxy.target == "haproxy" or has(Version.parse(proxy.version), "http2_upstream")
-
-
-def has_plain_http2(proxy: Proxy) -> bool:
-    return proxy.target == "haproxy" or has(Version.parse(proxy.version), "http2_directive")
-
-
-def errors_of(fleet: dict[str, Any], proxy: Proxy) -> list[Problem]:
-    """Return what is wrong with a fleet for one target and version."""
-    source, versions = Source("f.yaml", json.dumps(fleet)), {proxy.target: proxy.version}
-    loaded = load([source], environ={}, targets=(proxy.target,), versions=versions)
-    return [problem for problem in loaded.problems if problem.is_error]
-
-
-def fleet_for(proxy: Proxy, around: Around) -> dict[str, Any]:
-    """Return all that this target has in this version."""
-    server = {"engine": "http", "servers": [around.http2.address]}
-    pools: dict[str, Any] = {
-        "main": {"engine": "vllm", "servers": ["gpu-0:8000"]},
-        "rpc": {**server, "protocol": "grpc"},
-    }
-    main = [{"pool": "main"}]
-    secure = [{"path": "/rpc.Service", "pool": "rpc"}, *main]
-    listeners: dict[str, Any] = {
-        "plain": {"bind": str(PLAIN), "routes": main},
-        "pair": {"bind": str(PAIR), "tls": pair(proxy), "routes": secure},
-    }
-    if has_h2c(proxy):
-        pools["h2c"] = {**server, "protocol": "h2c", "health": {"path": "/healthz", "interval": "1s"}}
-        listeners["plain"]["routes"] = [{"path": "/h2c", "pool": "h2c"}, *main]
-    if has_plain_http2(proxy):
-        listeners["rpc"] = {"bind": str(RPC), "routes": [{"pool": "rpc"}]}
-    if proxy.target == "haproxy":
-        listeners["folder"] = {"bind": str(FOLDER), "tls": {"directory": "certs/"}, "routes": main}
-    else:
-        listeners["asking"] = asking(around.asked.url)
-    auth = {"user": "ops", "password": "env:METRICS"}
-    metrics = {"bind": str(METRICS), "allow": ["10.0.0.0/8"], "auth": auth}
-    return {"pools": pools, "listeners": listeners, "metrics": metrics}
-
-
-def pair(proxy: Proxy) -> dict[str, str]:
-    """Return certificate and key: HAProxy 2.6 wants both in one file, which lbgen makes where they are."""
-    here = f"{certificates.folder()}/" if str(proxy) == "bookworm-haproxy" else ""
-    return {"certificate": f"{here}server.crt", "key": f"{here}server.key"}
-
-
-def asking(url: str) -> dict[str, Any]:
-    """Return a listener that asks a service."""
-    external = {"url": url, "forward": ["Authorization", "X-Team"]}
-    return {"bind": str(ASKING), "auth": {"external": external}, "routes": [{"pool": "main"}]}
-
-
-def beside() -> tuple[RenderedFile, ...]:
-    """Return certificates: a pair of files, and a folder with one for each of two names."""
-    place = certificates.folder()
-    certificates.issue(place, "other", OTHER, f"subjectAltName=DNS:{OTHER}")
-    named = {
-        "server.crt": "server.crt",
-        "server.key": "server.key",
-        "certs/a.pem": "server.pem",
-        "certs/b.pem": "other.pem",
-    }
-    return tuple(RenderedFile(path, (place / name).read_text()) for path, name in named.items())
 
 
 @pytest.fixture(scope="module")
@@ -222,7 +141,7 @@ def test_h2c_reaches_the_servers_or_is_refused(one: One) -> None:
         )
         assert got.status == 200, got
         seen = json.loads(got.body)
-        assert (seen["body"], seen["headers"]["x-given"]) == ("question", "1")
+        assert (seen["body_bytes"], seen["headers"]["x-given"]) == (len("question"), "1")
         assert (seen["headers"][":method"], seen["headers"][":path"]) == ("POST", "/h2c/x?y=1")
         assert "connection" not in seen["headers"]
     else:
@@ -243,6 +162,21 @@ def test_checks_speak_http2_too(one: One) -> None:
         assert "L7OK," in line  # `*` before it: another check is under way
 
 
+LARGE = "/etc/ssl/certs/ca-certificates.crt"
+"""A file in every container: larger than the windows of HTTP/2 are at first."""
+
+
+def test_large_bodies_arrive_whole(one: One) -> None:
+    size = int(one.balancer.run("wc", "-c", LARGE).split()[0])
+    assert size > 100_000
+    urls: list[tuple[str, tuple[str, ...]]] = [(f"https://127.0.0.1:{PAIR}/rpc.Service/Do", GRPC_WORDS)]
+    if has_h2c(one.proxy):
+        urls.append((f"http://127.0.0.1:{PLAIN}/h2c/x", TEXT))
+    for url, words in urls:
+        got = send_by_curl(one.balancer, url, "--data-binary", f"@{LARGE}", *words)
+        assert json.loads(got.body)["body_bytes"] == len("question&") + size
+
+
 GRPC_WORDS = ("-H", f"Content-Type: {GRPC}", "-H", "TE: trailers")
 
 
@@ -251,7 +185,7 @@ def called(one: One, protocol: str, url: str) -> None:
     got = send_by_curl(one.balancer, url, protocol, *GRPC_WORDS)
     assert (got.version, got.status, got.headers.get("grpc-status")) == ("HTTP/2", 200, "0"), got
     seen = json.loads(got.body)
-    assert (seen["body"], seen["headers"][":path"]) == ("question", "/rpc.Service/Do")
+    assert (seen["body_bytes"], seen["headers"][":path"]) == (len("question"), "/rpc.Service/Do")
     assert seen["headers"].get("te") == "trailers"
 
 
@@ -284,7 +218,10 @@ def test_a_service_says_who_comes_in(one: One, headers: dict[str, str], status: 
     one.around.asked.questions.clear()
     got = one.get(ASKING, Ask("/v1/x?y=1", "POST", {**headers, "X-Team": "a", "X-Own": "b"}, b"question"))
     assert got.status == status
-    assert got.code == code if code else got.seen["body_bytes"] == len(b"question")
+    if code:
+        assert (got.code, got.server) == (code, "")
+    else:
+        assert (got.seen["body_bytes"], got.sent("authorization")) == (len(b"question"), None)
     [(path, seen)] = one.around.asked.questions
     assert (path, seen["x-original-uri"], seen["x-original-method"]) == ("/check", "/v1/x?y=1", "POST")
     assert (seen.get("authorization"), seen["x-team"]) == (headers.get("Authorization"), "a")
@@ -295,3 +232,14 @@ def test_nobody_comes_in_when_the_service_fails(one: One) -> None:
     if one.proxy.target == "nginx":
         got = one.get(ASKING, Ask("/v1/x", headers={"Authorization": "Bearer broken"}))
         assert (got.status, got.code, got.server) == (500, "internal_error", "")
+
+
+def test_who_need_not_be_asked_about(one: One) -> None:
+    if one.proxy.target == "nginx":
+        one.around.asked.questions.clear()
+        words = ("-o", "/dev/null", "-w", "%{http_code}", "-H", "x-mock-echo: {}")
+        assert one.curl(*words, f"http://127.0.0.1:{ASKING}/v1/x") == "200"
+        for path in ("/lb/live", "/lb/ready"):
+            assert one.get(ASKING, Ask(path)).status == 200
+        assert not one.around.asked.questions
+        assert one.curl(*words, f"http://{one.balancer.address}:{ASKING}/v1/x") == "401"
