@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from lbgen.deploy.reload import Reload
 
 LOCK_WAIT_S = 60.0
+SETTLE_S = {"haproxy": 1.0}
+"""Until the next reload may come: HAProxy's master loses one that comes right after another (seen on 2.6 and
+3.0), or resets the connections that wait in between (3.2)."""
 CANDIDATE = ".lbgen-candidate"
 BACKUP = ".lbgen-backup"
 
@@ -157,6 +160,7 @@ def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> None:
             say(f"{job.target}: reloaded ({job.reload.words})")
             for line in job.verify():
                 say(line)
+            time.sleep(SETTLE_S.get(job.target, 0))
         else:
             say(f"{job.target}: not reloaded; say how with --reload")
     except (LbgenError, KeyboardInterrupt) as error:
