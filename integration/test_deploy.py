@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import yaml
 
 from integration.waiting import eventually
 from lbgen.lab import load
-from lbgen.lab.rig import COMMANDS, LABEL, connect
+from lbgen.lab.rig import COMMANDS, LABEL, connect, owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +79,7 @@ def balancer(site: Site) -> Iterator[Container]:
     """Run the balancer on this machine's own network, with the site's folder as its configuration."""
     container = connect().containers.run(
         site.proxy.image, COMMANDS[site.proxy.target], entrypoint=[], name=site.name, detach=True,
-        network_mode="host", labels={LABEL: f"{socket.gethostname()} 0 deploy"},
+        network_mode="host", labels={LABEL: owner(os.getpid())},
         volumes={str(site.folder): {"bind": f"/etc/{site.proxy.target}", "mode": "ro"}},
     )  # fmt: skip
     try:

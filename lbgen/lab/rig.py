@@ -13,6 +13,7 @@ import os
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -48,10 +49,10 @@ class Rig:
     def __init__(self, client: DockerClient | None = None) -> None:
         self._docker = client or connect()
         sweep(self._docker)
-        self._labels = {LABEL: _owner(os.getpid())}
+        self._labels = {LABEL: owner(os.getpid())}
         self._containers: list[Container] = []
         self.network = f"lbgen-rig-{os.getpid()}-{time.monotonic_ns() % 10**9}"
-        self._made, self._prefix = self._make_network()
+        self._made, self._addresses = self._make_network()
         self._hosts = itertools.count(10)
         atexit.register(self.close)
 
@@ -74,7 +75,7 @@ class Rig:
     @property
     def gateway(self) -> str:
         """The address of this machine on the network."""
-        return f"{self._prefix}.1"
+        return str(self._addresses[1])
 
     def mocks(
         self, names: Iterable[str], image: str, *, port: int = 8000, **options: object
@@ -123,7 +124,7 @@ class Rig:
     def _start(
         self, name: str, image: str, command: list[str], archives: Mapping[str, bytes]
     ) -> tuple[Container, str]:
-        address = f"{self._prefix}.{next(self._hosts)}"
+        address = str(self._addresses[next(self._hosts)])
         endpoint = EndpointConfig(self._docker.api.api_version, aliases=[name], ipv4_address=address)
         container = self._docker.containers.create(
             image, command, entrypoint=[], hostname=name, labels=self._labels, network=self.network,
@@ -135,12 +136,13 @@ class Rig:
         container.start()
         return container, address
 
-    def _make_network(self) -> tuple[Network, str]:
-        """Make a network whose addresses nobody else has; return it with the first three octets."""
+    def _make_network(self) -> tuple[Network, IPv4Network]:
+        """Make a network whose addresses nobody else has: 4,094, since none is used twice."""
         first = os.getpid()
         for attempt in range(200):
-            prefix = f"10.{211 + (first + attempt) // 250 % 20}.{(first + attempt) % 250}"
-            pool = IPAMPool(subnet=f"{prefix}.0/24", gateway=f"{prefix}.1")
+            number = (first + attempt) % 320
+            addresses = IPv4Network(f"10.{211 + number // 16}.{number % 16 * 16}.0/20")
+            pool = IPAMPool(subnet=str(addresses), gateway=str(addresses[1]))
             try:
                 network = self._docker.networks.create(
                     self.network, driver="bridge", labels=self._labels, ipam=IPAMConfig(pool_configs=[pool])
@@ -149,7 +151,7 @@ class Rig:
                 if "overlap" not in str(error):
                     raise RigError(f"Docker makes no network: {error}") from None
             else:
-                return network, prefix
+                return network, addresses
         raise RigError("no free network among 200 tried: is 10.211.0.0/16 to 10.230.0.0/16 in use here?")
 
 
@@ -180,7 +182,8 @@ def sweep(client: DockerClient) -> None:
             _remove_quietly(network)
 
 
-def _owner(pid: int) -> str:
+def owner(pid: int) -> str:
+    """Return the label of what a process of this machine owns."""
     # The start time tells the process from a later one with the same number.
     return f"{socket.gethostname()} {pid} {_start_time(pid)}"
 
@@ -192,9 +195,9 @@ def _start_time(pid: int) -> str | None:
         return None
 
 
-def _is_stale(owner: str) -> bool:
+def _is_stale(label: str) -> bool:
     """Tell whether an owner is gone; those of other machines are left alone."""
-    host, pid, start = owner.split()
+    host, pid, start = label.split()
     return host == socket.gethostname() and _start_time(int(pid)) != start
 
 
