@@ -10,8 +10,8 @@ import click
 
 from lbgen.checker.check import CHECKERS
 from lbgen.checker.programs import Choice, find, parse_choice
-from lbgen.cli.inputs import load_fleet, templates_folder, usable_fleet
-from lbgen.cli.options import Command, fleet_options, option
+from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
+from lbgen.cli.options import Command, fleet_options, option, templates_option
 from lbgen.cli.plan import folder_of
 from lbgen.deploy.apply import Job, RefusedError, apply
 from lbgen.deploy.reload import by_command, by_master_socket, by_pid_file, verify
@@ -64,7 +64,7 @@ class Wanted(NamedTuple):
     metavar="none|TARGET=PATH|TARGET=docker://IMAGE",
     help="The real checker, if it is not the one on PATH; none: replace the files unchecked.",
 )
-@option("--templates", metavar="DIR", type=click.Path(), help="Templates that come before the built-in ones.")
+@templates_option
 @click.pass_obj
 def command(console: Console, /, request: FleetRequest, **options: Any) -> int:  # noqa: ANN401 - click's
     """Put a fleet into effect: check the candidate, replace the files, reload, look, else roll back.
@@ -73,9 +73,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
     """
     wanted = Wanted(**options)
     fleet = usable_fleet(console, load_fleet(console, request), request)
-    if len(fleet.targets) != 1:
-        raise click.UsageError("an apply is for one target: name it with -t")
-    settings = fleet.targets[0]
+    settings = only_target(fleet, "an apply")
     job = Job(
         target=settings.name,
         directory=folder_of(wanted.to),

@@ -10,7 +10,7 @@ import click
 from lbgen.checker import check_target, parse_choice
 from lbgen.cli.console import summary
 from lbgen.cli.inputs import for_balancer, load_fleet, templates_folder
-from lbgen.cli.options import Command, fleet_options, option
+from lbgen.cli.options import Command, fleet_options, option, templates_option
 from lbgen.cli.problem_formats import FORMATS
 from lbgen.fleet.source import Source
 from lbgen.targets.registry import TARGETS
@@ -51,7 +51,7 @@ class Wanted(NamedTuple):
     " or a program, or an image: nginx=docker://nginx:1.26.",
 )
 @option("--resolve", is_flag=True, help="Let the checkers look up the servers' real host names.")
-@option("--templates", metavar="DIR", type=click.Path(), help="Templates that come before the built-in ones.")
+@templates_option
 @click.pass_obj
 def command(
     console: Console,

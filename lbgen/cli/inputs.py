@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.fleet.load import Loaded
-    from lbgen.model import Fleet
+    from lbgen.model import Fleet, TargetSettings
 
 STANDARD_INPUT = "<stdin>"
 MAX_BYTES = 256 * 1024**2
@@ -47,6 +47,13 @@ def usable_fleet(console: Console, loaded: Loaded, request: FleetRequest) -> Fle
         raise FleetError(loaded.problems)
     console.problems(loaded.problems)
     return for_balancer(loaded.fleet, request.balancer)
+
+
+def only_target(fleet: Fleet, work: str) -> TargetSettings:
+    """Return the one target that this work is for; raises `click.UsageError` when there are several."""
+    if len(fleet.targets) != 1:
+        raise click.UsageError(f"{work} is for one target: name it with -t")
+    return fleet.targets[0]
 
 
 def read_sources(names: Sequence[str]) -> list[Source]:

@@ -74,6 +74,12 @@ def option(*names: str, **kwargs: Any) -> Decorator:  # noqa: ANN401 - click's o
     return click.option(*names, cls=Option, **kwargs)
 
 
+def templates_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--templates``, for the commands that render."""
+    help_text = "Templates that come before the built-in ones."
+    return option("--templates", metavar="DIR", type=click.Path(), help=help_text)(function)
+
+
 def fleet_argument(*, several: bool = True) -> Decorator:
     """Return the argument FLEET: a path or ``-``; several are overlays."""
     metavar = "FLEET..." if several else "FLEET"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lbgen.cli.inputs import load_fleet, templates_folder, usable_fleet
-from lbgen.cli.options import Command, fleet_options, option
+from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
+from lbgen.cli.options import Command, fleet_options, option, templates_option
 from lbgen.deploy.plan import make_plan
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 )
 @option("--diff", is_flag=True, help="Show the text difference, too.")
 @option("--exit-code", is_flag=True, help="Exit 1 when there are changes.")
-@option("--templates", metavar="DIR", type=click.Path(), help="Templates that come before the built-in ones.")
+@templates_option
 @click.pass_obj
 def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     console: Console,
@@ -52,9 +52,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     The digest that it ends with binds 'lbgen apply --expect DIGEST' to just this change.
     """
     fleet = usable_fleet(console, load_fleet(console, request), request)
-    if len(fleet.targets) != 1:
-        raise click.UsageError("a plan is for one target: name it with -t")
-    settings = fleet.targets[0]
+    settings = only_target(fleet, "a plan")
     files = render(fleet, settings.name, templates=templates_folder(templates), secrets=StandInSecrets())
     plan = make_plan(settings.name, folder_of(to), files, socket=settings.runtime_socket is not None)
     console.result({"text": _text, "json": _json, "markdown": _markdown}[form](plan, diff=diff))

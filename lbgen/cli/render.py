@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from lbgen.cli.inputs import load_fleet, templates_folder, usable_fleet
-from lbgen.cli.options import Command, fleet_options, option
+from lbgen.cli.options import Command, fleet_options, option, templates_option
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets, StandInSecrets
 
@@ -51,7 +51,7 @@ class Wanted(NamedTuple):
 )
 @option("--check", is_flag=True, help="Write nothing; exit 1 when the files in DIR differ.")
 @option("--diff", is_flag=True, help="Write nothing; print what would change in DIR, secrets masked.")
-@option("--templates", metavar="DIR", type=click.Path(), help="Templates that come before the built-in ones.")
+@templates_option
 @option("--force", is_flag=True, help="Replace files that lbgen did not write.")
 @click.pass_obj
 def command(

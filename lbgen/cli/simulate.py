@@ -12,7 +12,8 @@ import click
 from lbgen.agent import weights
 from lbgen.agent.readings import Reading
 from lbgen.cli.inputs import load_fleet
-from lbgen.cli.options import Command, fleet_options, nearest, option
+from lbgen.cli.options import Command, fleet_options, option
+from lbgen.cli.pools import first_served, named_pool, strategy_name
 from lbgen.cli.simulate_inputs import calibration_of, incident_of, workload_of
 from lbgen.engines import ENGINES
 from lbgen.fleet.shares import shared_out
@@ -21,13 +22,11 @@ from lbgen.render import builtin_templates
 from lbgen.simulate.answer_json import answers_json
 from lbgen.simulate.dask_sweep import dask_sweep
 from lbgen.simulate.objective import capacities, parse_objective
-from lbgen.simulate.pool import canonical
 from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
 from lbgen.simulate.report import page
 from lbgen.simulate.run import sweep
 from lbgen.simulate.study import Question, study
 from lbgen.simulate.text import capacity_lines, capacity_text, tables
-from lbgen.strategies.registry import STRATEGIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -206,12 +205,12 @@ def _fleet(console: Console, request: FleetRequest) -> Fleet:
 
 def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wanted) -> Question:
     _refuse_nonsense(wanted)
-    pool = _pool(console, fleet, wanted.pool)
+    pool = _pool(fleet, wanted.pool)
     load = workload_of(console, wanted)
     return Question(
         fleet=fleet,
         pool=pool,
-        strategies=tuple(_strategy(name) for name in wanted.strategies),
+        strategies=tuple(strategy_name(name) for name in wanted.strategies),
         targets=request.targets,
         workload=load,
         requests=wanted.requests,
@@ -249,27 +248,13 @@ def _refuse_nonsense(wanted: Wanted) -> None:
             raise click.UsageError(f"{name} {value:g}: has to be above 0 and at most {most:g}")
 
 
-def _pool(console: Console, fleet: Fleet, name: str | None) -> Pool:
-    names = [pool.name for pool in fleet.pools]
+def _pool(fleet: Fleet, name: str | None) -> Pool:
     if name is not None:
-        if name not in names:
-            raise LbgenError(f"--pool {name}: is not a pool of this fleet: {nearest(name, names)}")
-        return fleet.pool(name)
-    routed = {one for listener in fleet.listeners for route in listener.routes for one in route.pools}
+        return named_pool(fleet, name)
     usable = [pool for pool in fleet.pools if pool.servers]
     if not usable:
         raise LbgenError("no pool of this fleet has servers")
-    chosen = next((pool for pool in usable if pool.name in routed), usable[0])
-    if len(names) > 1:
-        console.note(f"simulating the pool {chosen.name}; another one with --pool")
-    return chosen
-
-
-def _strategy(name: str) -> str:
-    known = canonical(name)
-    if known is None:
-        raise click.UsageError(f"'{name}' is not a strategy: {nearest(name, STRATEGIES)}")
-    return known
+    return first_served(fleet) or usable[0]
 
 
 def _progress(console: Console) -> Callable[[int, int], None] | None:

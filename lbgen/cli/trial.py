@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from lbgen.cli.inputs import load_fleet, usable_fleet
-from lbgen.cli.options import Command, fleet_options, nearest, option
+from lbgen.cli.options import Command, fleet_options, option
+from lbgen.cli.pools import first_served, named_pool, strategy_name
 from lbgen.fleet.shares import shared_out
 from lbgen.model import Balancers
 from lbgen.problems import LbgenError
 from lbgen.simulate.named import workload
-from lbgen.simulate.pool import canonical
 from lbgen.simulate.study import Question
-from lbgen.strategies.registry import STRATEGIES
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def _question(fleet: Fleet, wanted: Wanted) -> Question:
         raise click.UsageError("--rate and --load say the same thing twice: use one of them")
     fleet = shared_out(fleet)._replace(balancers=Balancers(1, {}))
     pool = _pool(fleet, wanted.pool)
-    names = tuple(dict.fromkeys(_strategy(name) for name in wanted.strategies))
+    names = tuple(dict.fromkeys(strategy_name(name) for name in wanted.strategies))
     return Question(
         fleet=fleet,
         pool=pool,
@@ -170,24 +169,10 @@ def _usual(pool: Pool) -> tuple[str, ...]:
 
 
 def _pool(fleet: Fleet, name: str | None) -> Pool:
-    names = [pool.name for pool in fleet.pools]
-    if name is not None:
-        if name not in names:
-            raise LbgenError(f"--pool {name}: is not a pool of this fleet: {nearest(name, names)}")
-        chosen = fleet.pool(name)
-    else:
-        routed = {one for listener in fleet.listeners for route in listener.routes for one in route.pools}
-        chosen = next((one for one in fleet.pools if one.servers and one.name in routed), fleet.pools[0])
+    chosen = named_pool(fleet, name) if name is not None else first_served(fleet) or fleet.pools[0]
     if not chosen.servers:
         raise LbgenError(f"the pool {chosen.name} has no servers in the file that could be stood in for")
     return chosen
-
-
-def _strategy(name: str) -> str:
-    known = canonical(name)
-    if known is None:
-        raise click.UsageError(f"'{name}' is not a strategy: {nearest(name, STRATEGIES)}")
-    return known
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -1,0 +1,37 @@
+"""Which pool and which strategy a simulation or a trial is about, as the command line says it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from lbgen.cli.options import nearest
+from lbgen.problems import LbgenError
+from lbgen.simulate.pool import canonical
+from lbgen.strategies.registry import STRATEGIES
+
+if TYPE_CHECKING:
+    from lbgen.model import Fleet, Pool
+
+
+def named_pool(fleet: Fleet, name: str) -> Pool:
+    """Return the pool that ``--pool`` names; raises `LbgenError` with the nearest one."""
+    names = [pool.name for pool in fleet.pools]
+    if name not in names:
+        raise LbgenError(f"--pool {name}: is not a pool of this fleet: {nearest(name, names)}")
+    return fleet.pool(name)
+
+
+def first_served(fleet: Fleet) -> Pool | None:
+    """Return the first pool that has servers and a route; None when there is none."""
+    routed = {name for listener in fleet.listeners for route in listener.routes for name in route.pools}
+    return next((pool for pool in fleet.pools if pool.servers and pool.name in routed), None)
+
+
+def strategy_name(text: str) -> str:
+    """Return a strategy's canonical name; raises `click.UsageError` with the nearest one."""
+    known = canonical(text)
+    if known is None:
+        raise click.UsageError(f"'{text}' is not a strategy: {nearest(text, STRATEGIES)}")
+    return known
