@@ -285,18 +285,18 @@ class Route(NamedTuple):
 
     name: str
     match: Match
-    pool: str | None
-    split: Mapping[str, int]
-    split_by: str
+    pool: str | None = None
+    split: Mapping[str, int] = {}
+    split_by: str = "request"
     """``request``, ``client``, or ``header:NAME``."""
-    when_down: str | None
-    respond: Respond | None
-    strip_prefix: bool
-    add_prefix: str
-    priority: int | None
-    timeouts: Timeouts
-    headers: Headers
-    path: Path
+    when_down: str | None = None
+    respond: Respond | None = None
+    strip_prefix: bool = False
+    add_prefix: str = ""
+    priority: int | None = None
+    timeouts: Timeouts = Timeouts()
+    headers: Headers = Headers()
+    path: Path = ()
 
     @property
     def pools(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from lbgen.fleet.build.routes import MAX_ANSWER
-from lbgen.model import Headers, Match, Respond, Route, Timeouts
+from lbgen.model import Match, Respond, Route
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,16 +36,7 @@ def with_model_list(routes: tuple[Route, ...], pools: Sequence[Pool], path: Path
     listed = Route(
         name=_free_name(routes),
         match=Match(paths_exact=(MODELS_PATH,)),
-        pool=None,
-        split={},
-        split_by="request",
-        when_down=None,
         respond=Respond(200, body, "application/json"),
-        strip_prefix=False,
-        add_prefix="",
-        priority=None,
-        timeouts=Timeouts(),
-        headers=Headers(),
         path=path,
     )
     return (*routes, listed)

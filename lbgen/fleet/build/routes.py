@@ -10,7 +10,7 @@ from lbgen.fleet.build.context import items, usable
 from lbgen.fleet.build.pools import headers
 from lbgen.fleet.schema.common import ROUTE_TIMEOUTS
 from lbgen.fleet.schema.route import RESPOND, ROUTE
-from lbgen.model import Headers, Match, Respond, Route, Timeouts
+from lbgen.model import Match, Respond, Route, Timeouts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ def routes(context: Context, written: Sequence[Any], path: Path) -> tuple[Route,
 def default_routes(context: Context, pools: Sequence[Pool], path: Path) -> tuple[Route, ...]:
     """Return the routes of a listener without any: everything to the only pool, or models to their pools."""
     if len(pools) == 1:
-        return (_plain("default", pools[0].name, Match(), path),)
+        return (Route("default", Match(), pools[0].name, path=path),)
     for pool in pools:
         if not pool.models and not context.refused((*pool.path, "models")):
             message = f"no route leads to the pool '{pool.name}', and it has no 'models'"
@@ -43,25 +43,7 @@ def default_routes(context: Context, pools: Sequence[Pool], path: Path) -> tuple
             )
             context.error("unrouted-pool", message, pool.path, hint, on_key=True)
     return tuple(
-        _plain(pool.name, pool.name, Match(models=pool.models), path) for pool in pools if pool.models
-    )
-
-
-def _plain(name: str, pool: str, match: Match, path: Path) -> Route:
-    return Route(
-        name=name,
-        match=match,
-        pool=pool,
-        split={},
-        split_by="request",
-        when_down=None,
-        respond=None,
-        strip_prefix=False,
-        add_prefix="",
-        priority=None,
-        timeouts=Timeouts(),
-        headers=Headers(),
-        path=path,
+        Route(pool.name, Match(models=pool.models), pool.name, path=path) for pool in pools if pool.models
     )
 
 
