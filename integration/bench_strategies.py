@@ -91,7 +91,6 @@ ANSWERS = Workload(
         Case("pack, max_in_flight 32", "haproxy", {"strategy": "pack", "max_in_flight": 32}),
     ),
 )  # fmt: skip
-BEGIN = {"name": "prefix", "key": "first_bytes"}
 PREFIXES = Workload(
     "24 tenants with system prompts of 4,500 tokens, of which a server's cache holds a third", 5.0,
     {"slots": 64, "profile": "h100-8b", "kv_tokens": 48_000}, tenants,

@@ -14,8 +14,6 @@ class Step(NamedTuple):
     words: str
     reload: bool
     """False: HAProxy's runtime socket can do it, and no stream is touched."""
-    removes: str = ""
-    """The server that gets no more requests by it."""
 
 
 def steps(old: Inventory, new: Inventory, *, socket: bool) -> Iterator[Step]:
@@ -47,20 +45,19 @@ def _pool(name: str, old: PoolEntry, new: PoolEntry, *, socket: bool) -> Iterato
             yield Step(name, f"+ {server}", reload=True)
     for server, entry in old.servers.items():
         if server not in new.servers:
-            yield Step(name, f"- {server}", reload=True, removes=server)
+            yield Step(name, f"- {server}", reload=True)
         else:
             yield from _server(name, server, entry, new.servers[server], socket=socket)
 
 
 def _server(pool: str, name: str, old: ServerEntry, new: ServerEntry, *, socket: bool) -> Iterator[Step]:
-    gone = name if old.state == "up" and new.state != "up" else ""
     for what, before, after in (
         ("address", old.address, new.address),
         ("state", old.state, new.state),
         ("max_in_flight", old.cap or "none", new.cap or "none"),
     ):
         if before != after:
-            yield Step(pool, f"{name} {what} {before} → {after}", not socket, gone if what == "state" else "")
+            yield Step(pool, f"{name} {what} {before} → {after}", reload=not socket)
     if old.weight != new.weight and old.state == new.state:
         yield Step(pool, f"{name} weight {old.weight} → {new.weight}", not socket)
     if old.backup != new.backup:

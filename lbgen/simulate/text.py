@@ -32,13 +32,13 @@ def _by_load(answers: Sequence[Answer]) -> str:
             lines.setdefault(row_name(row), []).append(seconds(combined(row.runs).ttft_s.p99))
     header = ["first token P99 at a load of", *(f"{found.load:.2f}" for found in answers)]
     full = [[name, *cells, *[""] * (len(answers) - len(cells))] for name, cells in lines.items()]
-    return "\n".join(_aligned([header, *full])) + "\n"
+    return "\n".join(aligned([header, *full])) + "\n"
 
 
 def table(found: Answer) -> str:
     """Return headline, table, differences and conclusion."""
     header, rows = columns(found)
-    lines = [headline(found), "", *_aligned([header, *rows])]
+    lines = [headline(found), "", *aligned([header, *rows])]
     lines += ["", *against(found), "", *conclusion(found)]
     return "\n".join(lines) + "\n"
 
@@ -95,11 +95,12 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Return a table's lines: so many columns to the left, the figures to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
+            cell.ljust(width) if column < left else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

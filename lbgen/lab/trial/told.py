@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.simulate.conclusion import headline
 from lbgen.simulate.result import as_json, seconds
+from lbgen.simulate.text import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,7 @@ HEADER = (
 
 def text(trial: Trial) -> str:
     """Return headline and table, *predicted* over *measured*."""
-    lines = [headline(trial.found), "", *_aligned([HEADER, *_lines(trial.rows)]), ""]
+    lines = [headline(trial.found), "", *aligned([HEADER, *_lines(trial.rows)], left=3), ""]
     servers = [
         f"  {row.measured.strategy} on {row.measured.target}: "
         + ", ".join(
@@ -83,15 +84,4 @@ def _cells(row: Row, kind: str) -> list[str]:
         seconds(run.e2e_s.p99),
         "-" if run.load_stdev is None else f"{run.load_stdev:.2f}",
         "-" if run.tokens_per_s is None else f"{run.tokens_per_s:,.0f}",
-    ]
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if column < 3 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
     ]

@@ -8,14 +8,19 @@ from lbgen.targets.haproxy.admission import limit_rules
 from lbgen.targets.haproxy.auth import auth_rules, preflight_rule, upstream_rules
 from lbgen.targets.haproxy.binds import binds
 from lbgen.targets.haproxy.cors import cors_rules
-from lbgen.targets.haproxy.frame import address_rules, client_timeout, frame_rules, late_rules, upgrade_rules
-from lbgen.targets.haproxy.logs import access_log, error_log, log_target
+from lbgen.targets.haproxy.frame import (
+    address_rules,
+    frame_rules,
+    frontend_settings,
+    late_rules,
+    upgrade_rules,
+)
 from lbgen.targets.haproxy.redirects import ACME, acme_choices
 from lbgen.targets.haproxy.routing import choices, route_rules, split_rules
 from lbgen.targets.haproxy.rules import Rules
 from lbgen.targets.haproxy.status import status_rules
 from lbgen.targets.haproxy.views import Frontend, syntax
-from lbgen.targets.haproxy.words import duration, frontend_name, refuse
+from lbgen.targets.haproxy.words import frontend_name, refuse
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
@@ -66,12 +71,7 @@ def _frontend(made: Assembly, listeners: tuple[Listener, ...], addresses: tuple[
     return Frontend(
         Syntax(frontend_name(":".join(listener.name for listener in listeners))),
         syntax(*(bind for address in addresses for bind in binds(made, listeners, address))),
-        syntax(
-            log_target(made.fleet.logs),
-            access_log(made.fleet.logs),
-            error_log(made.fleet.logs, listeners[0].name),
-            f"timeout client {duration(client_timeout(made, listeners))}",
-        ),
+        frontend_settings(made, listeners),
         syntax(*rules.lines),
         syntax(*acme_choices(listeners), *choices(made, listeners)),
         raw=syntax(*made.settings.raw.get("frontend", ())),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.haproxy.logs import measuring_rules
-from lbgen.targets.haproxy.words import refuse, server_timeout
+from lbgen.targets.haproxy.logs import access_log, error_log, log_target, measuring_rules
+from lbgen.targets.haproxy.views import syntax
+from lbgen.targets.haproxy.words import duration, refuse, server_timeout
 
 if TYPE_CHECKING:
     from lbgen.model import Listener
     from lbgen.targets.haproxy.assembly import Assembly
     from lbgen.targets.haproxy.rules import Rules
+    from lbgen.targets.spec import Syntax
 
 _HOPS = 3
 """So many trusted proxies one behind the other are looked through."""
@@ -25,6 +27,17 @@ def client_timeout(made: Assembly, listeners: tuple[Listener, ...]) -> int:
     waits = [server_timeout(made.fleet.pool(name).timeouts) for name in pools]
     waits += [server_timeout(route.timeouts) for listener in listeners for route in listener.routes]
     return max(waits, default=0) or 600_000
+
+
+def frontend_settings(made: Assembly, listeners: tuple[Listener, ...]) -> tuple[Syntax, ...]:
+    """Return what every frontend of these listeners says of its log and its clients."""
+    logs = made.fleet.logs
+    return syntax(
+        log_target(logs),
+        access_log(logs),
+        error_log(logs, listeners[0].name),
+        f"timeout client {duration(client_timeout(made, listeners))}",
+    )
 
 
 def frame_rules(rules: Rules) -> None:

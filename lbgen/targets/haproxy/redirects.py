@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.binds import plain_binds
-from lbgen.targets.haproxy.frame import address_rules, client_timeout, frame_rules
-from lbgen.targets.haproxy.logs import access_log, error_log, log_target
+from lbgen.targets.haproxy.frame import address_rules, frame_rules, frontend_settings
 from lbgen.targets.haproxy.rules import Rules
 from lbgen.targets.haproxy.views import Frontend, syntax
-from lbgen.targets.haproxy.words import duration
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
@@ -56,12 +54,7 @@ def _redirect(made: Assembly, name: str, address: Address, listeners: tuple[List
     return Frontend(
         Syntax(name),
         syntax(*plain_binds(address)),
-        syntax(
-            log_target(made.fleet.logs),
-            access_log(made.fleet.logs),
-            error_log(made.fleet.logs, listeners[0].name),
-            f"timeout client {duration(client_timeout(made, listeners))}",
-        ),
+        frontend_settings(made, listeners),
         syntax(*rules.lines),
         syntax(*acme_choices(listeners)),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.quoting import header_name, quote
 from lbgen.targets.nginx.views import NOTHING, Pair, Proxy, Tls
 from lbgen.targets.nginx.words import duration
@@ -182,8 +181,3 @@ def standard_hide(listener: Listener) -> tuple[str, ...]:
     if listener.cors_origins:
         hidden += [f"Access-Control-{name}" for name in _CORS_NAMES]
     return tuple(hidden)
-
-
-def can_speak(pool: Pool, made: Assembly) -> bool:
-    """Tell whether this version can speak the pool's protocol."""
-    return pool.protocol != "h2c" or has(made.settings.version, "http2_upstream")
