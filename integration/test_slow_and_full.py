@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from lbgen.lab.boxes import MockBox
 
 QUICK = {"x-mock-pace": "0.01,0"}
+
+THREADS = len(os.sched_getaffinity(0))
+"""HAProxy's, by default. Each looks at the queue's length for itself, and then adds to it."""
 
 
 def served_by(url: str, count: int = 40) -> set[str | None]:
@@ -58,7 +62,7 @@ def test_full_answers_in_form_and_recovers(proxy: Proxy, start: Start, measured:
         results = asyncio.run(load.burst(balancer.url, [held] * 16))
         served = [result for result in results if result.ok]
         refused = [result for result in results if not result.ok]
-        assert len(served) == (4 if proxy.target == "nginx" else 8), results
+        assert len(served) in (range(4, 5) if proxy.target == "nginx" else range(8, 8 + THREADS)), results
         measured(
             "16 requests to four servers that take one each, with a queue for four", proxy,
             served=len(served), refused=len(refused), with_status=refused[0].status,

@@ -103,7 +103,13 @@ STRATEGY = Variants(
 
 QUEUE = Struct(
     "where requests wait while every server is at its cap (HAProxy)",
-    Field("size", Integer(1, 100_000), 512, "How many may wait.", unit="requests"),
+    Field(
+        "size",
+        Integer(1, 100_000),
+        512,
+        "How many may wait; each thread of HAProxy looks for itself, so one more per further thread at most.",
+        unit="requests",
+    ),
     Field("timeout", Duration(), MINUTE, "How long one may wait before it is answered with 503."),
     Field(
         "order",
