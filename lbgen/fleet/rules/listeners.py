@@ -146,6 +146,27 @@ def grpc_without_http2(fleet: Fleet) -> Iterator[Finding]:
             yield Finding((*listener.path, "http2"), message)
 
 
+def websocket_over_http2(fleet: Fleet) -> Iterator[Finding]:
+    """Find WebSocket handshakes that are led to servers which are spoken to in HTTP/2."""
+    http2 = {pool.name for pool in fleet.pools if pool.protocol != "http"}
+    for path, names in _websocket_ways(fleet):
+        for name in sorted(http2.intersection(names)):
+            yield Finding(
+                path, f"a WebSocket that is led to '{name}' ends as 502: its servers are asked in HTTP/2"
+            )
+
+
+def _websocket_ways(fleet: Fleet) -> Iterator[tuple[Path, set[str]]]:
+    """Yield each place that lets WebSockets through, and the pools that they can reach from there."""
+    for listener in fleet.listeners:
+        if listener.websocket:
+            open_to_all = (route.pools for route in listener.routes if route.match.websocket is None)
+            yield (*listener.path, "websocket"), set().union(*open_to_all)
+        for route in listener.routes:
+            if route.match.websocket:
+                yield route.path, set(route.pools)
+
+
 RULES = (
     Rule(
         "duplicate-listener",
@@ -198,5 +219,14 @@ RULES = (
         "gRPC exists on HTTP/2 only; clients cannot even connect.",
         "write 'http2: true' in the listener",
         grpc_without_http2,
+    ),
+    Rule(
+        "websocket-over-http2",
+        Severity.WARNING,
+        "a pool with `protocol: h2c` or `grpc` is led WebSockets",
+        "A WebSocket begins as an upgrade of HTTP/1.1. Over HTTP/2 it needs another handshake (RFC 8441): "
+        "NGINX does not speak it to servers and few servers understand it, so the client gets 502.",
+        "lead WebSockets to a pool with 'protocol: http', by a route with 'websocket: true'",
+        websocket_over_http2,
     ),
 )
