@@ -19,9 +19,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import aiohttp
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    import ssl
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from aiohttp.typedefs import LooseHeaders
+
+    Follow = Callable[["Result"], "Planned | None"]
 
 MOST_LATE_S = 0.1
 """Lateness of the 99th percentile of the requests above which a run is refused."""
@@ -38,11 +41,16 @@ class Planned(NamedTuple):
 
     at_s: float
     output_tokens: int
-    prompt: str = "Tell me about slow tokens."
+    prompt: str | Sequence[Mapping[str, str]] = "Tell me about slow tokens."
+    """A text, or the messages of a chat."""
     stream: bool = True
     headers: Mapping[str, str] = {}
     model: str = "mock"
     path: str = "/v1/completions"
+    server_name: str | None = None
+    """Whom a TLS client asks for (SNI); None: the URL's host."""
+    origin: object = None
+    """What it was made from, for whoever made it."""
 
 
 @dataclass(slots=True)
@@ -99,18 +107,25 @@ def bimodal(seed: int, rate_per_s: float, count: int, speed: float = 1.0) -> lis
     return planned
 
 
-async def run(
-    url: str, planned: Sequence[Planned], *, most_late_s: float = MOST_LATE_S, fresh: bool = False
+async def run(  # noqa: PLR0913 - each a matter of its own, and named
+    url: str,
+    planned: Sequence[Planned],
+    *,
+    most_late_s: float = MOST_LATE_S,
+    fresh: bool = False,
+    tls: ssl.SSLContext | None = None,
+    follow: Follow | None = None,
 ) -> list[Result]:
     """Send every request when it is due; return results in the same order.
 
-    `fresh`: each on a connection of its own. Raises `CouldNotKeepUpError`.
+    `fresh`: each on a connection of its own. `follow` tells which request a result brings about, if any; its
+    result comes right behind. Raises `CouldNotKeepUpError`.
     """
-    async with session(fresh=fresh) as client:
+    async with session(fresh=fresh, tls=tls) as client:
         begin = time.monotonic()
         with _no_collection():
-            tasks = [asyncio.create_task(_timed(client, url, one, begin)) for one in planned]
-            results = await asyncio.gather(*tasks)
+            tasks = [asyncio.create_task(_talk(client, url, one, begin, follow)) for one in planned]
+            results = [result for talk in await asyncio.gather(*tasks) for result in talk]
     late = percentile([result.late_s for result in results], 0.99)
     if late > most_late_s:
         raise CouldNotKeepUpError(
@@ -142,10 +157,12 @@ async def burst(url: str, planned: Sequence[Planned]) -> list[Result]:
 
 
 @asynccontextmanager
-async def session(*, fresh: bool = False) -> AsyncIterator[aiohttp.ClientSession]:
+async def session(
+    *, fresh: bool = False, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[aiohttp.ClientSession]:
     """Give a client without limits of its own, which reuses connections as SDKs do, or (`fresh`) none."""
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
-    connector = aiohttp.TCPConnector(limit=0, force_close=fresh)
+    connector = aiohttp.TCPConnector(limit=0, force_close=fresh, ssl=tls or True)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as client:
         yield client
 
@@ -154,10 +171,13 @@ async def send(client: aiohttp.ClientSession, url: str, planned: Planned, begin:
     """Send one request now; every failure ends up in the result."""
     result = Result(planned, started_s=time.monotonic() - begin)
     body = {"model": planned.model, "stream": planned.stream, "max_tokens": planned.output_tokens,
-            "prompt": planned.prompt}  # fmt: skip
+            "prompt" if isinstance(planned.prompt, str) else "messages": planned.prompt}  # fmt: skip
     headers: LooseHeaders = {"content-type": "application/json", **planned.headers}
     try:
-        async with client.post(f"{url}{planned.path}", data=json.dumps(body), headers=headers) as answer:
+        async with client.post(
+            f"{url}{planned.path}", data=json.dumps(body), headers=headers,
+            server_hostname=planned.server_name,
+        ) as answer:  # fmt: skip
             result.status, result.headers = answer.status, answer.headers
             result.server = answer.headers.get("x-mock-server")
             result.headers_s = time.monotonic() - begin
@@ -176,9 +196,17 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, max(0, -int(-share * len(ordered) // 1) - 1))]
 
 
-async def _timed(client: aiohttp.ClientSession, url: str, planned: Planned, begin: float) -> Result:
-    await asyncio.sleep(begin + planned.at_s - time.monotonic())
-    return await send(client, url, planned, begin)
+async def _talk(
+    client: aiohttp.ClientSession, url: str, planned: Planned | None, begin: float, follow: Follow | None
+) -> list[Result]:
+    """Send a request when it is due, and those that follow from it."""
+    results = []
+    while planned is not None:
+        await asyncio.sleep(begin + planned.at_s - time.monotonic())
+        result = await send(client, url, planned, begin)
+        results.append(result)
+        planned = follow(result) if follow is not None else None
+    return results
 
 
 async def _read(answer: aiohttp.ClientResponse, result: Result, begin: float) -> None:
