@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from functools import cache
@@ -15,6 +16,7 @@ from lbgen.fleet.shares import shared_out
 from lbgen.fleet.source import paused_collector
 from lbgen.problems import LbgenError
 from lbgen.secret_values import RealSecrets
+from lbgen.targets.answers import files_mark
 from lbgen.targets.registry import TARGETS
 from lbgen.targets.spec import Part, Syntax
 
@@ -44,10 +46,12 @@ def render(
     part: str = "all",
     templates: Path | None = None,
     secrets: Secrets | None = None,
+    settle: Callable[[RenderedFile], RenderedFile] | None = None,
 ) -> tuple[RenderedFile, ...]:
     """Return the files of one target, the main file first.
 
-    `templates` is a folder of the user's whose files come before the built-in ones.
+    `templates` is a folder of the user's whose files come before the built-in ones. `settle` may put
+    another text into a file before the files' fingerprint is taken.
     Raises `LbgenError` for a template that fails and for a secret that is missing.
     """
     target = TARGETS[target_name]
@@ -55,7 +59,28 @@ def render(
     header = _header(fleet, target_name, part)
     with paused_collector():
         outputs = target.outputs(shared_out(fleet), Part(part), secrets or RealSecrets())
-        return tuple(_file(environment, output, header, templates) for output in outputs)
+        files = tuple(_file(environment, output, header, templates) for output in outputs)
+        return _sealed(tuple(map(settle, files)) if settle else files, files_mark(fleet.digest))
+
+
+def fingerprint(parts: Iterable[tuple[str, bool]], length: int = 12) -> str:
+    """Return a short name of texts, each with whether it holds secrets: other texts, another name.
+
+    The secrets have three digits of their own. That tells one key from the next, and is
+    too little to try guesses against: the live probe shows the name to everybody.
+    """
+    plain, hidden = hashlib.sha256(), None
+    for text, secret in parts:
+        data = text.encode("utf-8", "surrogateescape")
+        part = (hidden := hidden or hashlib.sha256()) if secret else plain
+        part.update(len(data).to_bytes(8, "big") + data)
+    return plain.hexdigest()[:length] + (hidden.hexdigest()[:3] if hidden else "")
+
+
+def _sealed(files: tuple[RenderedFile, ...], mark: str) -> tuple[RenderedFile, ...]:
+    """Put the files' fingerprint where the live probe names it."""
+    word = fingerprint((text, file.secret) for file in files for text in (file.path, file.text))
+    return tuple(file._replace(text=file.text.replace(mark, word)) for file in files)
 
 
 def builtin_templates() -> Path:

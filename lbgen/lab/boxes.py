@@ -13,6 +13,7 @@ from docker.errors import APIError
 
 from lbgen.lab.archive import pack
 from lbgen.lab.problems import RigError
+from lbgen.targets.answers import files_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,9 +34,6 @@ address along, and then nobody is there to refuse a connection."""
 
 RELOAD_SIGNALS = {"nginx": "HUP", "haproxy": "USR2"}
 """What makes each balancer read its files again: HAProxy's master process takes SIGUSR2."""
-
-
-DIGEST_LENGTH = 12
 
 
 class Answer(NamedTuple):
@@ -196,25 +194,25 @@ class Balancer(Box):
         HAProxy's master (seen on 2.6 and 3.0) loses a signal that comes while it handles the one before, so
         that reloads have to be waited for. Raises `RigError`.
         """
-        digest = None
+        name = None
         if files is not None:
             files = tuple(files)
             self.put(files)
-            digest = files[0].text.partition("digest ")[2][:DIGEST_LENGTH]
+            name = files_named(files[0].text)
         self.container.kill(RELOAD_SIGNALS[self.target])
-        if digest is not None:
-            self._wait_for(digest)
+        if name is not None:
+            self._wait_for(name)
 
-    def _wait_for(self, digest: str) -> None:
+    def _wait_for(self, name: str) -> None:
         """Return once the live probe names this configuration several times: workers change one by one."""
         end = time.monotonic() + START_PATIENCE_S
         seen = 0
         while seen < 5:
             if time.monotonic() > end:
                 raise RigError(
-                    f"{self.target} does not take the configuration {digest}:\n{self.logs()[-3000:]}"
+                    f"{self.target} does not take the configuration {name}:\n{self.logs()[-3000:]}"
                 )
-            seen = seen + 1 if digest.encode() in fetch(f"{self.url}/lb/live").body else 0
+            seen = seen + 1 if name.encode() in fetch(f"{self.url}/lb/live").body else 0
             time.sleep(0.02)
 
     def processes(self) -> list[int]:

@@ -6,6 +6,7 @@ Clients retry by status and `Retry-After`, and show `error.message`; an HTML pag
 from __future__ import annotations
 
 import json
+import re
 from typing import NamedTuple
 
 
@@ -33,8 +34,22 @@ OK_BODY = json.dumps({"status": "ok"})
 
 
 def live_body(digest: str) -> str:
-    """Return what the live probe answers: also which fleet's configuration it is that runs."""
-    return json.dumps({"status": "ok", "digest": digest})
+    """Return what the live probe answers: also which fleet it is that runs, and with which files."""
+    return json.dumps({"status": "ok", "digest": digest, "files": files_mark(digest)})
+
+
+def files_mark(digest: str) -> str:
+    """Return what stands for the fingerprint of the files until all of them are there.
+
+    It holds the fleet's digest, so nothing in the fleet can look like it.
+    """
+    return f"files-of-{digest}"
+
+
+def files_named(text: str) -> str:
+    """Return the fingerprint that a live probe's answer, or the configuration with it, names; else nothing."""
+    found = re.search(r'"files": "([0-9a-f]+)"', text)
+    return found[1] if found else ""
 
 
 _BAD = "invalid_request_error"
