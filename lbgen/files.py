@@ -94,10 +94,14 @@ def _is_secret(path: Path) -> bool:
 
 
 def _ours(directory: Path, known: set[Path]) -> Iterator[Path]:
-    """Yield files that lbgen wrote below this directory and that are not among the known ones."""
+    """Yield files that lbgen wrote below this directory and that are not among the known ones.
+
+    Names that begin with a dot, such as the backup's, are no part of a configuration.
+    """
     for path in sorted(directory.glob("*")) + sorted(directory.glob("*/*")):
         if (
-            path.resolve() not in known
+            not any(part.startswith(".") for part in path.relative_to(directory).parts)
+            and path.resolve() not in known
             and path.is_file()
             and not path.is_symlink()
             and _first_line_is_ours(path)

@@ -96,3 +96,12 @@ def test_diff_shows_lines_and_masks_secrets(tmp_path: Path) -> None:
     assert "-main\n+other\n" in text
     assert "holds secrets" in text
     assert "sk-" not in text
+
+
+def test_hidden_files_are_not_taken_for_stale_ones(tmp_path: Path) -> None:
+    (tmp_path / ".backup").mkdir()
+    (tmp_path / ".backup/nginx.conf").write_text(MAIN.text)
+    (tmp_path / ".old.conf").write_text(MAIN.text)
+    write_files(tmp_path, [MAIN])
+    assert (tmp_path / ".backup/nginx.conf").exists()
+    assert (tmp_path / ".old.conf").exists()

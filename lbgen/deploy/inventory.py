@@ -40,10 +40,16 @@ class Inventory(NamedTuple):
 
 
 def _lines(text: str) -> Iterator[str]:
+    """Yield the lines that say something, indented as they are.
+
+    Comments do not, nor does the name of the fleet in the live probe, which differs whenever anything does.
+    """
     for line in text.splitlines():
-        bare = line.strip()
-        if bare and not bare.startswith("#"):
-            yield bare
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield _LIVE.sub('{"status": "ok"}', line.rstrip())
+
+
+_LIVE = re.compile(r'\{"status": "ok", "digest": "[^"]*"(, "files": "[^"]*")?\}')
 
 
 _NGINX_METHODS = ("least_conn", "random", "hash", "ip_hash", "least_time", "sticky")
@@ -55,7 +61,7 @@ def read_nginx(text: str) -> Inventory:
     rest: list[str] = []
     name = ""
     inside: list[str] = []
-    for line in _lines(text):
+    for line in map(str.strip, _lines(text)):
         opened = re.fullmatch(r"upstream (\S+) \{", line)
         if opened:
             name, inside = opened[1], []
@@ -100,10 +106,8 @@ def read_haproxy(text: str) -> Inventory:
     rest: list[str] = []
     name = ""
     inside: list[str] = []
-    for line in text.splitlines():
+    for line in _lines(text):
         bare = line.strip()
-        if not bare or bare.startswith("#"):
-            continue
         if not line[0].isspace():
             if name:
                 pools[name] = _haproxy_pool(inside)

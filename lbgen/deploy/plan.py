@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.deploy.inventory import READERS
 from lbgen.deploy.words import Step, steps
 from lbgen.files import compare, diff
+from lbgen.render import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,18 +68,25 @@ def make_plan(target: str, directory: Path, files: Sequence[RenderedFile], *, so
     found += [
         Step("", f"file {change.path.name}: {change.kind}", reload=True)
         for change in changes[1:]
-        if change.kind != "same"
+        if _body(change.old) != _body(change.new)
     ]
     return Plan(target, tuple(found), changes, tuple(_losses(old, new)), _digest(directory, changes))
 
 
+def _body(text: str) -> str:
+    """Return a file without its first line, the header, which names the fleet's digest."""
+    return text.partition("\n")[2]
+
+
 def _digest(directory: Path, changes: Sequence[Change]) -> str:
-    digest = hashlib.sha256()
-    for change in changes:
-        for text in (str(change.path.relative_to(directory)), change.old, change.new):
-            data = text.encode("utf-8", "surrogateescape")
-            digest.update(len(data).to_bytes(8, "big") + data)
-    return digest.hexdigest()[:16]
+    return fingerprint(
+        (
+            (text, change.secret)
+            for change in changes
+            for text in (str(change.path.relative_to(directory)), change.old, change.new)
+        ),
+        length=16,
+    )
 
 
 def _losses(old: Inventory, new: Inventory) -> list[Loss]:

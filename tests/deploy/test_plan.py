@@ -79,3 +79,19 @@ def test_a_first_plan_names_the_new_pools(target: str, tmp_path: Path) -> None:
     plan = make_plan(target, tmp_path / "nowhere", render(factory.fleet(chat()), target))
     assert any("new pool with 5 servers" in step.words for step in plan.steps)
     assert plan.reload
+
+
+def test_haproxy_takes_weights_over_its_socket(tmp_path: Path) -> None:
+    write_files(tmp_path, render(factory.fleet(chat()), "haproxy"))
+    heavier = factory.fleet(chat(weight=4), digest="1" * 12)
+    plan = make_plan("haproxy", tmp_path, render(heavier, "haproxy"), socket=True)
+    assert plan.steps
+    assert not plan.reload, "that it is another fleet is no change of its own"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_header_of_a_side_file_is_no_change(target: str, tmp_path: Path) -> None:
+    write_files(tmp_path, render(factory.fleet(chat()), target))
+    plan = make_plan(target, tmp_path, render(factory.fleet(chat(), digest="1" * 12), target))
+    assert plan.steps == ()
+    assert not plan.is_empty
