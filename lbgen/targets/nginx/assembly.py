@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.model import Secret
+from lbgen.targets.nginx.names import probe_names, upstream_names
 from lbgen.targets.nginx.quoting import Literals
-from lbgen.targets.nginx.upstreams import probe_names, upstream_names
 from lbgen.targets.nginx.views import Map, Pair
 from lbgen.targets.nginx.words import slugs
 from lbgen.targets.spec import Syntax

@@ -8,10 +8,10 @@ from lbgen.targets.answers import ANSWERS
 from lbgen.targets.nginx.auth import pool_check
 from lbgen.targets.nginx.conditions import header_variable
 from lbgen.targets.nginx.errors import UNANSWERED, json_answer, retry_header
+from lbgen.targets.nginx.names import has_servers
 from lbgen.targets.nginx.paths import upstream_uri
 from lbgen.targets.nginx.proxying import Manner, proxy
 from lbgen.targets.nginx.quoting import quote, regex_word
-from lbgen.targets.nginx.upstreams import has_servers
 from lbgen.targets.nginx.views import NOTHING, Answer, Location, Map, Pair
 from lbgen.targets.nginx.words import unique
 from lbgen.targets.spec import Syntax

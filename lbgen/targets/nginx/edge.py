@@ -10,13 +10,13 @@ from lbgen.targets.nginx.binds import Binds, listen_lines
 from lbgen.targets.nginx.errors import PREFIX, error_locations, error_pages, json_answer
 from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.frame import FILE_CACHE, Frame
+from lbgen.targets.nginx.names import has_servers
 from lbgen.targets.nginx.proxying import Manner, proxy, standard_hide
 from lbgen.targets.nginx.quoting import quote, regex_word
 from lbgen.targets.nginx.rates import limit_lines
 from lbgen.targets.nginx.routing import route_locations
 from lbgen.targets.nginx.status import status_locations
 from lbgen.targets.nginx.tls import HSTS, server_tls
-from lbgen.targets.nginx.upstreams import has_servers
 from lbgen.targets.nginx.views import Answer, Location, Pair, Site
 from lbgen.targets.nginx.words import size, variable
 from lbgen.targets.spec import Syntax

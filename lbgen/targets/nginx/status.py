@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from lbgen.model import Headers
 from lbgen.targets.answers import ANSWERS, OK_BODY, live_body
 from lbgen.targets.nginx.errors import PREFIX, answer_location
+from lbgen.targets.nginx.names import has_servers
 from lbgen.targets.nginx.proxying import Manner, proxy
 from lbgen.targets.nginx.quoting import quote, quote_plain
-from lbgen.targets.nginx.upstreams import has_servers
 from lbgen.targets.nginx.views import Answer, Location
 from lbgen.targets.spec import Syntax
 

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.model import State, StrategyChoice
 from lbgen.targets.nginx.features import has
+from lbgen.targets.nginx.names import has_servers
 from lbgen.targets.nginx.strategies import method
-from lbgen.targets.nginx.words import duration, slugs
+from lbgen.targets.nginx.words import duration
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from lbgen.model import Fleet, Keepalive, Pool, Server, TargetSettings
+    from lbgen.model import Keepalive, Pool, Server, TargetSettings
     from lbgen.targets.nginx.assembly import Assembly
 
 _ZONE_FLOOR = 65_536
@@ -51,33 +50,10 @@ class Upstream(NamedTuple):
     """True: the version keeps connections by default, and the fleet does not want it."""
 
 
-def upstream_names(pools: Iterable[Pool]) -> Mapping[str, Syntax]:
-    """Return pool name -> upstream name, unique, in lower case, with `-` and never `_`.
-
-    An underscore would be an invalid host name wherever the upstream's name leaks into `Host`.
-    """
-    return slugs(pool.name for pool in pools)
-
-
 def upstreams(made: Assembly) -> tuple[Upstream, ...]:
     """Return a block for each pool that has servers; NGINX refuses an upstream without any."""
     pools = (pool for pool in made.fleet.pools if has_servers(pool))
     return tuple(_upstream(made, pool, made.upstreams[pool.name]) for pool in pools)
-
-
-def probe_names(fleet: Fleet) -> Mapping[str, Syntax]:
-    """Return pool name -> upstream name for the `ready` probe of pools with caps.
-
-    A server at `max_conns` looks the same as a dead one ("no live upstreams"), so these pools are probed
-    through an upstream without caps.
-    """
-    if not any(listener.status.ready for listener in fleet.listeners):
-        return {}
-    own = [pool.name for pool in fleet.pools]
-    made = slugs([*own, *(f"{name} ready" for name in own)])
-    return {
-        pool.name: made[f"{pool.name} ready"] for pool in fleet.pools if has_servers(pool) and _capped(pool)
-    }
 
 
 def probe_upstreams(made: Assembly) -> tuple[Upstream, ...]:
@@ -87,20 +63,11 @@ def probe_upstreams(made: Assembly) -> tuple[Upstream, ...]:
     )
 
 
-def _capped(pool: Pool) -> bool:
-    return pool.max_in_flight is not None or any(server.max_in_flight for server in pool.servers)
-
-
 def _uncapped(pool: Pool) -> Pool:
     servers = tuple(server._replace(max_in_flight=None) for server in pool.servers)
     return pool._replace(
         servers=servers, max_in_flight=None, strategy=StrategyChoice("round_robin"), keepalive=None
     )
-
-
-def has_servers(pool: Pool) -> bool:
-    """Tell whether a pool has anything that an upstream block could list."""
-    return bool(pool.servers) or bool(pool.discover and pool.discover.dns)
 
 
 def follows_dns(pool: Pool, settings: TargetSettings) -> bool:
