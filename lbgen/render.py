@@ -56,10 +56,10 @@ def render(
     """
     target = TARGETS[target_name]
     environment = _environment(target, templates)
-    header = _header(fleet, target_name, part)
+    line = header(fleet, f"-t {target_name}" + ("" if part == "all" else f" --part {part}"))
     with paused_collector():
         outputs = target.outputs(shared_out(fleet), Part(part), secrets or RealSecrets())
-        files = tuple(_file(environment, output, header, templates) for output in outputs)
+        files = tuple(_file(environment, output, line, templates) for output in outputs)
         return _sealed(tuple(map(settle, files)) if settle else files, files_mark(fleet.digest))
 
 
@@ -90,10 +90,10 @@ def builtin_templates() -> Path:
     return inside if inside.is_dir() else package.parent / "templates"
 
 
-def _header(fleet: Fleet, target_name: str, part: str) -> str:
-    command = f"lbgen render -t {target_name}" + ("" if part == "all" else f" --part {part}")
+def header(fleet: Fleet, options: str) -> str:
+    """Return the first line of every file, without the sign of a comment."""
     source = f"fleet {fleet.name}, digest {fleet.digest}"
-    return f"{HEADER_MARK}: {command} ({source}). Change the fleet, not this file."
+    return f"{HEADER_MARK}: lbgen render {options} ({source}). Change the fleet, not this file."
 
 
 def _file(
