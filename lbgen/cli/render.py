@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from lbgen.cli.inputs import load_fleet, templates_folder, usable_fleet
+from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, option, templates_option
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets, StandInSecrets
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +34,10 @@ class Wanted(NamedTuple):
     diff: bool
     templates: str | None
     force: bool
+    form: str
+    images: tuple[str, ...]
+    network: str | None
+    format: str
 
     @property
     def looks_only(self) -> bool:
@@ -49,10 +55,28 @@ class Wanted(NamedTuple):
     show_default=True,
     help="A whole configuration, or what an existing one can include: the http level, or the pools alone.",
 )
+@option(
+    "--as",
+    "form",
+    type=click.Choice(["files", "compose", "configmap", "kustomize", "terraform"]),
+    default="files",
+    show_default=True,
+    help="The files alone; or with what runs them: a Compose file, Kubernetes manifests, a kustomize folder;"
+    " or as the result of Terraform's external data source.",
+)
+@option("--image", "images", multiple=True, metavar="TARGET=IMAGE", help="Instead of the official image.")
+@option("--network", metavar="NAME", help="The Docker network of the servers, for --as compose.")
 @option("--check", is_flag=True, help="Write nothing; exit 1 when the files in DIR differ.")
 @option("--diff", is_flag=True, help="Write nothing; print what would change in DIR, secrets masked.")
 @templates_option
 @option("--force", is_flag=True, help="Replace files that lbgen did not write.")
+@option(
+    "--format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How the list of files is written: for people, or on standard output for programs.",
+)
 @click.pass_obj
 def command(
     console: Console,
@@ -66,7 +90,9 @@ def command(
     Without -o, the one file of one target goes to standard output.
     """
     wanted = Wanted(**options)
-    _refuse_contradictions(wanted)
+    _refuse_contradictions(wanted, request)
+    if wanted.form == "terraform":
+        request = request._replace(sets=(*request.sets, *_query()))
     loaded = load_fleet(console, request)
     understood = usable_fleet(console, loaded, request)
     if wanted.output is None:
@@ -75,19 +101,42 @@ def command(
     return work(console, understood, wanted, Path(wanted.output))
 
 
-def _refuse_contradictions(wanted: Wanted) -> None:
+def _refuse_contradictions(wanted: Wanted, request: FleetRequest) -> None:
+    if wanted.form != "files" and wanted.part != "all":
+        raise click.UsageError(f"--as {wanted.form} takes a whole configuration: leave --part out")
+    if wanted.network is not None and wanted.form != "compose":
+        raise click.UsageError("--network is for --as compose")
+    if wanted.images and wanted.form in {"files", "terraform"}:
+        raise click.UsageError(f"--image is for what runs the files, and --as {wanted.form} is not")
+    if wanted.form == "terraform" and (wanted.output is not None or "-" in request.names):
+        raise click.UsageError("--as terraform reads the query from standard input and prints: no -o, no '-'")
+    if wanted.format == "json" and wanted.output is None:
+        raise click.UsageError("--format json lists the files of a folder: say which with -o DIR")
+    if wanted.format == "json" and wanted.diff:
+        raise click.UsageError("--format json lists which files differ, --diff prints how: ask for one")
     if wanted.output is not None and not wanted.output.strip():
         raise click.UsageError("-o names no directory: is a variable of the shell empty?")
     if wanted.looks_only and wanted.output is None:
         raise click.UsageError("--check and --diff compare with files on disk: say which with -o DIR")
 
 
+def _query() -> list[str]:
+    """Return what Terraform writes to standard input, as texts of ``--set``; nothing from a terminal."""
+    from lbgen.manifests import sets_of  # noqa: PLC0415 - plain files need none of it
+
+    if sys.stdin is None or sys.stdin.isatty():
+        return []
+    return sets_of(sys.stdin.read())
+
+
 def _print(console: Console, fleet: Fleet, wanted: Wanted) -> int:
+    if wanted.form == "terraform":
+        return _print_result(console, fleet, wanted)
     names = [settings.name for settings in fleet.targets]
     if len(names) > 1:
         raise click.UsageError(f"{len(names)} targets ({', '.join(names)}): use -o DIR, or name one with -t")
     for name in names:
-        main, *beside = _render(fleet, name, wanted, StandInSecrets())
+        main, *beside = _render(console, fleet, name, wanted, StandInSecrets())
         others = ", ".join(file.path for file in beside if not file.aside)
         if others:
             raise click.UsageError(f"{name} needs {others} beside its {main.path}: use -o DIR")
@@ -95,19 +144,30 @@ def _print(console: Console, fleet: Fleet, wanted: Wanted) -> int:
     return 0
 
 
+def _print_result(console: Console, fleet: Fleet, wanted: Wanted) -> int:
+    from lbgen.manifests import external_result  # noqa: PLC0415 - plain files need none of it
+
+    name = only_target(fleet, "a data source").name
+    console.result(external_result(_render(console, fleet, name, wanted, RealSecrets())))
+    return 0
+
+
 def _write(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> int:
     from lbgen.files import compare, refuse_foreign, write_files  # noqa: PLC0415 - printing needs none of it
 
     rendered = {
-        directory / settings.name: _render(fleet, settings.name, wanted, RealSecrets())
+        directory / settings.name: _render(console, fleet, settings.name, wanted, RealSecrets())
         for settings in fleet.targets
     }
     if not wanted.force:  # for all targets before the first file is written
         for folder, files in rendered.items():
             refuse_foreign(compare(folder, files))
-    for folder, files in rendered.items():
-        for change in write_files(folder, files, force=wanted.force):
-            _say(console, change, _DONE)
+    done = [
+        change
+        for folder, files in rendered.items()
+        for change in write_files(folder, files, force=wanted.force)
+    ]
+    _report(console, done, wanted, _DONE)
     return 0
 
 
@@ -118,7 +178,9 @@ def _look(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> in
     changes = [
         change
         for settings in fleet.targets
-        for change in compare(directory / settings.name, _render(fleet, settings.name, wanted, secrets))
+        for change in compare(
+            directory / settings.name, _render(console, fleet, settings.name, wanted, secrets)
+        )
     ]
     if secrets.missing:
         names = ", ".join(str(secret) for secret in secrets.missing)
@@ -127,20 +189,49 @@ def _look(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> in
     differing = [change for change in changes if change.kind != "same"]
     if wanted.diff and differing:
         console.result(diff(differing))
-    for change in changes:
-        _say(console, change, _FOUND)
+    _report(console, changes, wanted, _FOUND)
     if not differing:
         console.note(f"nothing differs in {directory}")
     return 1 if wanted.check and differing else 0
 
 
-def _render(fleet: Fleet, target: str, wanted: Wanted, secrets: Secrets) -> tuple[RenderedFile, ...]:
-    return render(fleet, target, wanted.part, templates_folder(wanted.templates), secrets)
+def _render(
+    console: Console, fleet: Fleet, target: str, wanted: Wanted, secrets: Secrets
+) -> tuple[RenderedFile, ...]:
+    templates = templates_folder(wanted.templates)
+    if wanted.form in {"files", "terraform"}:
+        return render(fleet, target, wanted.part, templates, secrets)
+    from lbgen.manifests import FORMS, Order  # noqa: PLC0415 - plain files need none of it
+
+    image = _images(wanted.images).get(target)
+    order = Order(fleet, target, secrets, wanted.form, image, wanted.network, templates)
+    made = FORMS[wanted.form](order)
+    for note in made.notes:
+        console.note(f"{target}: {note}")
+    return made.files
 
 
-def _say(console: Console, change: Change, words: Mapping[str, str]) -> None:
-    say = console.detail if change.kind == "same" else console.note
-    say(f"{words[change.kind]} {change.path}")
+def _images(texts: tuple[str, ...]) -> dict[str, str]:
+    images = {}
+    for text in texts:
+        target, equals, image = text.partition("=")
+        if not equals or not image or target not in TARGETS:
+            raise click.UsageError(f"--image {text}: say for which target, as in {next(iter(TARGETS))}=IMAGE")
+        images[target] = image
+    return images
+
+
+def _report(console: Console, changes: list[Change], wanted: Wanted, words: Mapping[str, str]) -> None:
+    """Say what was done to each file, or would be."""
+    for change in changes:
+        say = console.detail if change.kind == "same" else console.note
+        say(f"{words[change.kind]} {change.path}")
+    if wanted.format == "json":
+        import json  # noqa: PLC0415 - text needs none of it
+
+        files = [{"path": str(change.path), "kind": change.kind} for change in changes]
+        differ = any(change.kind != "same" for change in changes)
+        console.result(json.dumps({"files": files, "differ": differ}, indent=2))
 
 
 _DONE = {

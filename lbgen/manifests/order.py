@@ -1,0 +1,51 @@
+"""What is packed, and what comes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbgen.render import header
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lbgen.model import Fleet, TargetSettings
+    from lbgen.render import RenderedFile
+    from lbgen.targets.spec import Secrets
+
+
+class Order(NamedTuple):
+    """One target of a fleet, and how it is to be packed."""
+
+    fleet: Fleet
+    target: str
+    secrets: Secrets
+    form: str
+    """``compose``, ``configmap`` or ``kustomize``."""
+    image: str | None = None
+    """None: the official image of the target's version."""
+    network: str | None = None
+    """A Docker network that is there already; None: one of its own."""
+    templates: Path | None = None
+
+    @property
+    def settings(self) -> TargetSettings:
+        return self.fleet.target(self.target)
+
+    @property
+    def image_name(self) -> str:
+        return self.image or f"{self.target}:{self.settings.version}"
+
+    @property
+    def header(self) -> str:
+        """The first line of a manifest, which says who wrote it."""
+        return f"# {header(self.fleet, f'-t {self.target} --as {self.form}')}\n"
+
+
+class Made(NamedTuple):
+    """What an order came to."""
+
+    files: tuple[RenderedFile, ...]
+    """The main one first."""
+    notes: tuple[str, ...]
+    """What to know before it is started, one sentence each."""
