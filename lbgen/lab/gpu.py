@@ -11,6 +11,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lbgen.simulate.keyed import KeyedEngine
 
 
@@ -31,9 +33,14 @@ class Generation:
 
 
 class Gpu:
-    """Runs an engine against the wall clock."""
+    """Runs an engine against the wall clock.
 
-    def __init__(self, engine: KeyedEngine, speed: float) -> None:
+    `late` hears by how many seconds of the wall clock each first or last token missed its time.
+    """
+
+    def __init__(self, engine: KeyedEngine, speed: float, late: Callable[[float], None]) -> None:
+        self._late = late
+        self._due = 0.0  # when the timer should ring
         self._loop = asyncio.get_running_loop()
         self._engine = engine
         self._speed = speed
@@ -109,8 +116,10 @@ class Gpu:
         if when is None:
             self._timer = None
         else:
-            self._timer = self._loop.call_at(self._begin + when / self._speed, self._wake)
+            self._due = self._begin + when / self._speed
+            self._timer = self._loop.call_at(self._due, self._wake)
 
     def _wake(self) -> None:
+        self._late(self._loop.time() - self._due)
         self._advance()
         self._arm()

@@ -12,7 +12,7 @@ import gc
 import json
 import random
 import time
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,6 +49,8 @@ class Planned(NamedTuple):
     path: str = "/v1/completions"
     server_name: str | None = None
     """Whom a TLS client asks for (SNI); None: the URL's host."""
+    source: str | None = None
+    """The address of this machine that it comes from; None: what the system takes."""
     origin: object = None
     """What it was made from, for whoever made it."""
 
@@ -93,6 +95,20 @@ class Result:
         return self.started_s - self.planned.at_s
 
 
+class Lateness(NamedTuple):
+    """How long after they were due requests left."""
+
+    p50_s: float
+    p99_s: float
+    most_s: float
+
+    @classmethod
+    def of(cls, results: Iterable[Result]) -> Lateness:
+        """Return the lateness of a run; raises `ValueError` for one without requests."""
+        late = [max(0.0, result.late_s) for result in results]
+        return cls(percentile(late, 0.5), percentile(late, 0.99), max(late))
+
+
 def bimodal(seed: int, rate_per_s: float, count: int, speed: float = 1.0) -> list[Planned]:
     """Return Poisson arrivals, 70 % of 20-100 and 30 % of 500-2000 output tokens.
 
@@ -118,15 +134,21 @@ async def run(  # noqa: PLR0913 - each a matter of its own, and named
 ) -> list[Result]:
     """Send every request when it is due; return results in the same order.
 
-    `fresh`: each on a connection of its own. `follow` tells which request a result brings about, if any; its
-    result comes right behind. Raises `CouldNotKeepUpError`.
+    `fresh`: each on a connection of its own. `follow` tells which request a result brings about, if any, from
+    the same address; its result comes right behind. Raises `CouldNotKeepUpError`.
     """
-    async with session(fresh=fresh, tls=tls) as client:
+    async with AsyncExitStack() as stack:
+        clients = {
+            source: await stack.enter_async_context(session(fresh=fresh, tls=tls, source=source))
+            for source in dict.fromkeys(one.source for one in planned)
+        }
         begin = time.monotonic()
         with _no_collection():
-            tasks = [asyncio.create_task(_talk(client, url, one, begin, follow)) for one in planned]
+            tasks = [
+                asyncio.create_task(_talk(clients[one.source], url, one, begin, follow)) for one in planned
+            ]
             results = [result for talk in await asyncio.gather(*tasks) for result in talk]
-    late = percentile([result.late_s for result in results], 0.99)
+    late = Lateness.of(results).p99_s
     if late > most_late_s:
         raise CouldNotKeepUpError(
             f"the load driver was {late * 1000:.0f} ms late (99th percentile; at most "
@@ -158,11 +180,15 @@ async def burst(url: str, planned: Sequence[Planned]) -> list[Result]:
 
 @asynccontextmanager
 async def session(
-    *, fresh: bool = False, tls: ssl.SSLContext | None = None
+    *, fresh: bool = False, tls: ssl.SSLContext | None = None, source: str | None = None
 ) -> AsyncIterator[aiohttp.ClientSession]:
-    """Give a client without limits of its own, which reuses connections as SDKs do, or (`fresh`) none."""
+    """Give a client without limits of its own, which reuses connections as SDKs do, or (`fresh`) none.
+
+    `source`: the address of this machine that it connects from.
+    """
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
-    connector = aiohttp.TCPConnector(limit=0, force_close=fresh, ssl=tls or True)
+    where = None if source is None else (source, 0)
+    connector = aiohttp.TCPConnector(limit=0, force_close=fresh, ssl=tls or True, local_addr=where)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as client:
         yield client
 

@@ -186,7 +186,7 @@ class MockGpu:
         profile = profile.with_slots(settings.slots)
         if settings.kv_tokens is not None:
             profile = profile._replace(kv_tokens=settings.kv_tokens)
-        self.gpu = Gpu(KeyedEngine(profile), settings.speed)
+        self.gpu = Gpu(KeyedEngine(profile), settings.speed, self.record.late)
         self._ready_at = self._loop.time() + settings.load_s
         self._headers: tuple[Header, ...] = (("x-mock-server", settings.name),)
 
@@ -195,7 +195,7 @@ class MockGpu:
         return {
             "name": self.settings.name, "pid": os.getpid(), "in_flight": record.in_flight,
             "most_in_flight": record.most_in_flight, "running": self.gpu.running, "waiting": self.gpu.waiting,
-            "hit_ratio": self.gpu.hit_ratio,
+            "hit_ratio": self.gpu.hit_ratio, "late_p99_s": record.lateness.at(0.99)[0],
             "outcomes": dict(record.outcomes), "paths": dict(record.paths),
             "generated_tokens": record.generated_tokens, "connections": len(self._server.connections) - 1,
         }  # fmt: skip

@@ -7,11 +7,15 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
+from lbgen.simulate.statistics import Quantiles
+
 if TYPE_CHECKING:
     from lbgen.lab.http_server import Request
 
 MOST_REQUESTS = 50_000
 """How many requests are remembered, the newest; about 1 kB each."""
+SETTLING = 4_096
+"""Tokens after which their lateness is counted up, so that memory stays bounded."""
 
 
 class Seen:
@@ -55,6 +59,15 @@ class Record:
         self.generated_tokens = 0
         self.series: list[tuple[float, int]] = [(time.monotonic(), self.in_flight)]
         self.most_in_flight = self.in_flight
+        self.lateness = Quantiles()
+        self._woken = 0
+
+    def late(self, seconds: float) -> None:
+        """Note by how much tokens missed their time, because this machine was busy."""
+        self.lateness.add(max(0.0, seconds))
+        self._woken += 1
+        if not self._woken % SETTLING:
+            self.lateness.settle()
 
     def begin(self, request: Request) -> Seen:
         """Note that a generation has come in."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Simulation:
     """One run of one setup. The same setup, requests and seed give the same result, to the last bit."""
 
-    def __init__(self, setup: Setup, seed: int, follow: Follow | None = None) -> None:
+    def __init__(self, setup: Setup, seed: int | str, follow: Follow | None = None) -> None:
         self.setup = setup
         self._follow = follow
         self._random = Random(f"balancers {seed}")  # noqa: S311 - has to be the same again

@@ -32,12 +32,15 @@ class Task(NamedTuple):
     rate_per_s: float
     requests: int
     seed: int
+    luck: int = 0
+    """Which draws the balancers make; the requests are the seed's alone."""
 
 
 def run(task: Task) -> Figures:
     """Do one run."""
     workload = task.workload
-    simulation = Simulation(task.setup, task.seed, workload.follow)
+    draws = f"{task.seed} {task.luck}" if task.luck else task.seed
+    simulation = Simulation(task.setup, draws, workload.follow)
     requests = workload.requests(task.seed, task.rate_per_s, task.requests)
     collecting = gc.isenabled()
     gc.disable()  # a run makes no circles, and many objects that live long

@@ -6,10 +6,11 @@ import pytest
 
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
+from lbgen.lab.load import Lateness as DriverLateness
 from lbgen.lab.load import Planned, Result
-from lbgen.lab.trial import mapping, speed
+from lbgen.lab.trial import agreement, mapping, speed
 from lbgen.lab.trial.conduct import Measured, Trial, plan
-from lbgen.lab.trial.measure import figures, load_stdev, planned
+from lbgen.lab.trial.measure import Lateness, figures, load_stdev, planned
 from lbgen.lab.trial.places import images_of
 from lbgen.lab.trial.told import as_json_shape
 from lbgen.model import Fleet
@@ -90,12 +91,17 @@ def test_json_has_the_shape_of_simulate() -> None:
         fleet, fleet.pools[0], ("least_conn",), ("nginx",), workload("bimodal"), 20, (1,), alone=True
     )
     found = answer(question)
-    trial = Trial(found, (Measured(found.rows[0], found.rows[0]),), 2.0, "process")
+    (run,) = found.rows[0].runs
+    late = Lateness(DriverLateness(0.001, 0.002, 0.003), 0.004)
+    gaps = tuple(agreement.gaps(run, run, 0.0))
+    trial = Trial(found, (Measured(found.rows[0], found.rows[0], late, gaps),), 2.0, "process")
     shape = json.loads(json.dumps(as_json_shape(trial)))
     assert shape["kind"] == "trial"
     (result,) = shape["results"]
     assert set(as_json(found.rows[0])) <= set(result)
     assert result["predicted"]["target"] == result["target"] == "nginx"
+    assert result["late_s"]["driver"]["p99_s"] == 0.002
+    assert all(gap["agrees"] for gap in result["agreement"])
 
 
 def test_conversations_cannot_be_sent_open_loop() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from lbgen.lab.trial import mapping, measure, speed
+from lbgen.lab.trial import agreement, mapping, measure, speed
 from lbgen.problems import LbgenError
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
 from lbgen.simulate.pool import setup_of
-from lbgen.simulate.run import cores
+from lbgen.simulate.run import Task, cores
+from lbgen.simulate.study import Plan as Runs
 from lbgen.simulate.study import answer, strategies_of
 from lbgen.targets.registry import TARGETS
 
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from lbgen.lab import load
+    from lbgen.lab.trial.agreement import Gap
     from lbgen.lab.trial.mapping import Way
+    from lbgen.lab.trial.measure import Lateness
     from lbgen.model import Fleet, Pool
     from lbgen.render import RenderedFile
     from lbgen.simulate.result import Row
@@ -26,6 +30,9 @@ if TYPE_CHECKING:
 
 CHUNK_S = 0.25
 """Tokens after the first travel together for so long, on the wall clock: their times are not measured."""
+
+AGAIN = 2
+"""How often a run is repeated that came out late."""
 
 
 class Runtime(Protocol):
@@ -47,6 +54,9 @@ class Measured(NamedTuple):
 
     predicted: Row
     measured: Row
+    late: Lateness
+    gaps: tuple[Gap, ...]
+    """Each figure that has to agree."""
 
 
 class Trial(NamedTuple):
@@ -115,8 +125,41 @@ def conduct(made: Plan, runtime: Runtime, detail: Callable[[str], None]) -> Iter
             pool = fleet.pool(question.pool.name)
             with runtime.balancer(target, fleet, pool, way, servers) as (url, files):
                 detail(f"{target}, {row.strategy}: {_differences(fleet, target, files)}")
-                figures = measure.measure(url, sent, servers, made.speed)
-            yield Measured(row, row._replace(runs=(figures,)))
+                taken = _measured(url, sent, servers, made.speed, detail)
+            gaps = _compared(found, row, taken, made.speed)
+            yield Measured(row, row._replace(runs=(taken.figures,)), taken.late, gaps)
+
+
+def _measured(
+    url: str,
+    sent: Sequence[load.Planned],
+    servers: Mapping[str, Address],
+    factor: float,
+    detail: Callable[[str], None],
+) -> measure.Taken:
+    """Measure; a run that something else on this machine disturbed is repeated, twice at most."""
+    for _ in range(AGAIN):
+        try:
+            return measure.measure(url, sent, servers, factor)
+        except measure.TooLateError as error:
+            detail(f"once more, because {error}")
+    return measure.measure(url, sent, servers, factor)
+
+
+def _compared(found: Answer, row: Row, taken: measure.Taken, factor: float) -> tuple[Gap, ...]:
+    """Return the gaps; what chance does is only simulated where something does not agree."""
+    planned = Runs.of(found.question)
+    index = planned.names.index((row.strategy, row.target))
+    profiles = [server.profile for server in planned.setups[index].servers]
+    slack_s = agreement.slack_s(max(one.step + one.per_request * one.slots for one in profiles), factor)
+    gaps = agreement.gaps(row.runs[0], taken.figures, slack_s)
+    if all(gap.agrees for gap in gaps):
+        return tuple(gaps)
+    task = Task(
+        planned.setups[index], found.question.workload, found.rate_per_s, found.question.requests,
+        found.question.seeds[0],
+    )  # fmt: skip
+    return tuple(agreement.gaps(row.runs[0], taken.figures, slack_s, agreement.luck(task, factor)))
 
 
 def _usable(question: Question, target: str, say: Callable[[str], None]) -> tuple[str, ...]:

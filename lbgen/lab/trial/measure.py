@@ -7,7 +7,7 @@ import json
 import time
 from itertools import pairwise
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.lab import load
 from lbgen.lab.boxes import fetch
@@ -29,6 +29,32 @@ BYTES_PER_TOKEN = 4
 WORD = "tell me about slow tokens, "
 
 
+MOST_LATE_S = 0.05
+"""How late driver or mocks may be, 99th percentile on the wall clock: beyond, nothing is told."""
+
+
+ADVICE = "nothing is told of this run. Try a lower --rate, or a quieter machine"
+
+
+class Lateness(NamedTuple):
+    """How late, on the wall clock, our own programs were."""
+
+    driver: load.Lateness
+    mocks_p99_s: float
+    """By how much first and last tokens missed their time; the latest of the mock GPU servers."""
+
+
+class Taken(NamedTuple):
+    """One run as it was measured."""
+
+    figures: Figures
+    late: Lateness
+
+
+class TooLateError(RigError):
+    """Driver or mocks could not keep up: nothing can be told of the run."""
+
+
 def planned(
     requests: Iterable[Request], speed: float, way: Way, headers: Mapping[str, str]
 ) -> list[load.Planned]:
@@ -43,20 +69,21 @@ def planned(
     ]  # fmt: skip
 
 
-def measure(url: str, sent: Sequence[load.Planned], servers: Mapping[str, Address], speed: float) -> Figures:
-    """Send all requests and return the figures, in virtual seconds. Raises `RigError`."""
+def measure(url: str, sent: Sequence[load.Planned], servers: Mapping[str, Address], speed: float) -> Taken:
+    """Send all requests and return the figures, in virtual seconds. Raises `RigError`, `TooLateError`."""
     for address in servers.values():
         _control(address, "POST", "reset")
     begin = time.monotonic()
     try:
-        results = asyncio.run(load.run(url, sent))
+        results = asyncio.run(load.run(url, sent, most_late_s=MOST_LATE_S))
     except load.CouldNotKeepUpError as error:
-        raise RigError(
-            f"{error}; nothing is told of this run. Try a lower --rate, or a quieter machine"
-        ) from None
+        raise TooLateError(f"{error}; {ADVICE}") from None
+    late = Lateness(load.Lateness.of(results), max(map(_late, servers.values())))
+    if late.mocks_p99_s > MOST_LATE_S:
+        raise TooLateError(f"the mock GPU servers were {late.mocks_p99_s * 1000:.0f} ms late; {ADVICE}")
     end = begin + max(result.ended_s for result in results)
-    series = {name: _control(address, "GET", "in_flight") for name, address in servers.items()}
-    return figures(results, series, begin, end, speed)
+    series = {name: _series(address) for name, address in servers.items()}
+    return Taken(figures(results, series, begin, end, speed), late)
 
 
 def figures(
@@ -133,10 +160,18 @@ def _prompt(request: Request) -> str:
     return (begin * (length // len(begin) + 1))[:length]
 
 
-def _control(address: Address, method: str, command: str) -> list[tuple[float, int]]:
+def _series(address: Address) -> list[tuple[float, int]]:
+    return [tuple(one) for one in _control(address, "GET", "in_flight")]
+
+
+def _late(address: Address) -> float:
+    return float(_control(address, "GET", "state")["late_p99_s"] or 0.0)
+
+
+def _control(address: Address, method: str, command: str) -> Any:  # noqa: ANN401 - JSON
     body = b"{}" if method == "POST" else None
     try:
         answer = fetch(f"http://{address}/mock/{command}", method, body, timeout_s=30)
     except OSError as error:
         raise RigError(f"the mock GPU server on {address} is gone: {error}") from None
-    return [tuple(one) for one in json.loads(answer.body)] if method == "GET" else []
+    return json.loads(answer.body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lbgen.simulate.conclusion import headline
-from lbgen.simulate.result import as_json, seconds
+from lbgen.simulate.result import as_json, row_name, seconds
 from lbgen.simulate.text import aligned
 
 if TYPE_CHECKING:
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from lbgen.lab.trial.conduct import Measured, Trial
     from lbgen.simulate.result import Row
 
+TOLERANCE = (
+    "latencies within 15 % (or two decode steps and 5 ms of the clock), shares of the servers within 5 points"
+)
 HEADER = (
     "strategy", "target", "", "requests", "failed", "first token", "P99", "answer P50", "P99", "spread",
     "tokens/s",
@@ -32,9 +35,10 @@ def text(trial: Trial) -> str:
         for row in trial.rows
     ]
     lines += ["Requests by server, measured (predicted):", *servers, ""]
+    lines += [*_agreement(trial.rows), ""]
     lines.append(
         f"Measured with --runtime {trial.runtime}, {trial.speed:.3g} seconds of the GPUs in a second of the "
-        "clock; times are the GPUs'. One run: differences of a few percent are chance."
+        "clock; times are the GPUs'. {_lateness(trial.rows)}"
     )
     return "\n".join(lines) + "\n"
 
@@ -56,10 +60,42 @@ def as_json_shape(trial: Trial) -> dict[str, Any]:
         "speed": round(trial.speed, 6),
         "runtime": trial.runtime,
         "results": [
-            {**as_json(row.measured), "preemptions": None, "predicted": as_json(row.predicted)}
+            {
+                **as_json(row.measured),
+                "preemptions": None,
+                "predicted": as_json(row.predicted),
+                "late_s": {
+                    "driver": row.late.driver._asdict(),
+                    "mocks": {"p99_s": row.late.mocks_p99_s},
+                },
+                "agreement": [
+                    gap._asdict() | {"agrees": gap.agrees, "by_chance": gap.by_chance} for gap in row.gaps
+                ],
+            }
             for row in trial.rows
         ],
     }
+
+
+def _agreement(rows: Sequence[Measured]) -> list[str]:
+    """Return what prediction and measurement do not agree on."""
+    apart = [(row_name(row.measured), gap) for row in rows for gap in row.gaps if not gap.agrees]
+    if not apart:
+        return [f"Prediction and measurement agree: {TOLERANCE}."]
+    lines = [f"Prediction and measurement agree ({TOLERANCE}), but for:"]
+    for name, gap in apart:
+        verdict = "chance: requests that swap places do as much" if gap.by_chance else "more than chance"
+        lines.append(f"  {name}: {gap.told}: {verdict}")
+    return lines
+
+
+def _lateness(rows: Sequence[Measured]) -> str:
+    driver = max(row.late.driver.p99_s for row in rows)
+    mocks = max(row.late.mocks_p99_s for row in rows)
+    return (
+        f"Late at the 99th percentile, on the clock: the load driver {driver * 1000:.1f} ms, the mock GPU "
+        f"servers {mocks * 1000:.1f} ms."
+    )
 
 
 def _lines(rows: Sequence[Measured]) -> list[list[str]]:

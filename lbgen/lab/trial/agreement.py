@@ -1,0 +1,117 @@
+"""Whether a prediction and a measurement agree, and where not, whether that is chance.
+
+Latencies agree within 15 %, or within two decode steps and 5 ms of the wall clock where that is more: a
+request meets the step that is under way, and the way through sockets and event loops is no part of the model.
+Shares agree within 5 points. What is further apart can still be chance: a run with the same requests, in
+which a few of them swapped places, may give the measured figure as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbgen.simulate.chance import replicas
+from lbgen.simulate.result import seconds
+from lbgen.simulate.run import sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from lbgen.simulate.result import Figures
+    from lbgen.simulate.run import Task
+
+SHARE = 0.15
+STEPS = 2
+WALL_S = 0.005
+POINTS = 0.05
+
+LATENCIES: Mapping[str, Callable[[Figures], float | None]] = {
+    "first token P50": lambda run: run.ttft_s.p50,
+    "first token P99": lambda run: run.ttft_s.p99,
+    "whole answer P50": lambda run: run.e2e_s.p50,
+    "whole answer P99": lambda run: run.e2e_s.p99,
+}
+REPLICAS = 40
+MOST_REQUESTS = 100_000
+"""Of all replicas together, so that nobody waits long for them."""
+
+
+class Gap(NamedTuple):
+    """One figure, predicted and measured: seconds, or shares from 0 to 1."""
+
+    what: str
+    predicted: float
+    measured: float
+    allowed: float
+    """How far apart the two may be."""
+    chance: tuple[float, float] | None = None
+    """Between which values replicas of the prediction lie; None: nobody looked."""
+
+    @property
+    def agrees(self) -> bool:
+        return abs(self.measured - self.predicted) <= self.allowed
+
+    @property
+    def by_chance(self) -> bool:
+        """True when replicas of the prediction come as near as an agreement needs."""
+        if self.chance is None:
+            return False
+        low, high = self.chance
+        return low - self.allowed <= self.measured <= high + self.allowed
+
+    @property
+    def told(self) -> str:
+        """Both figures, for people."""
+        one, other = map(self._figure, (self.measured, self.predicted))
+        band = ""
+        if self.chance is not None:
+            band = f" ({' to '.join(map(self._figure, self.chance))} by chance)"
+        return f"{self.what} measured {one}, predicted {other}{band}"
+
+    def _figure(self, value: float) -> str:
+        return seconds(value) if self.what in LATENCIES else f"{value:.1%}"
+
+
+def gaps(predicted: Figures, measured: Figures, slack_s: float, chances: Sequence[Figures] = ()) -> list[Gap]:
+    """Return every figure that has to agree; `chances` are replicas of the prediction."""
+    found = []
+    for what, figure in LATENCIES.items():
+        before, after = figure(predicted), figure(measured)
+        if before is not None and after is not None:
+            allowed = max(SHARE * before, slack_s)
+            found.append(Gap(what, before, after, allowed, _band(figure, chances)))
+    shares = {"refused": _refused} | {
+        f"share of {one.name}": _share(index) for index, one in enumerate(predicted.servers)
+    }
+    found += [
+        Gap(what, figure(predicted), figure(measured), POINTS, _band(figure, chances))
+        for what, figure in shares.items()
+    ]
+    return found
+
+
+def slack_s(step_s: float, speed: float) -> float:
+    """Return the virtual seconds that figures may always be apart, for a full batch's step."""
+    return STEPS * step_s + WALL_S * speed
+
+
+def luck(task: Task, speed: float) -> list[Figures]:
+    """Return replicas of a prediction: arrivals up to 5 ms of the wall clock later, and other draws."""
+    count = max(5, min(REPLICAS, MOST_REQUESTS // task.requests))
+    return list(sweep(replicas(task, count, WALL_S * speed)))
+
+
+def _band(figure: Callable[[Figures], float | None], runs: Sequence[Figures]) -> tuple[float, float] | None:
+    values = [value for value in map(figure, runs) if value is not None]
+    return (min(values), max(values)) if values else None
+
+
+def _refused(run: Figures) -> float:
+    return 1 - run.ok / run.requests
+
+
+def _share(index: int) -> Callable[[Figures], float]:
+    def share(run: Figures) -> float:
+        return run.servers[index].requests / (sum(one.requests for one in run.servers) or 1)
+
+    return share
