@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,9 +12,11 @@ from lbgen.problems import LbgenError
 from lbgen.render import HEADER_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import BinaryIO
 
     from lbgen.render import RenderedFile
+    from lbgen.secret_values import StandInSecrets
 
 
 class Change(NamedTuple):
@@ -52,6 +55,22 @@ def write_files(directory: Path, files: Sequence[RenderedFile], *, force: bool =
     except OSError as error:
         raise LbgenError(f"{error.filename or directory}: cannot be written: {error.strerror}") from None
     return changes
+
+
+def known_secrets(directory: Path, secrets: StandInSecrets) -> Callable[[RenderedFile], RenderedFile]:
+    """Return what `render` settles files with where secrets are not to be had: as they lie in the directory.
+
+    So a change is told from the rest of the fleet, on a machine without the keys, too.
+    """
+
+    def settle(file: RenderedFile) -> RenderedFile:
+        place = directory / file.path
+        if not (file.secret and secrets.missing and place.exists()):
+            return file
+        header, newline, _ = file.text.partition("\n")
+        return file._replace(text=header + newline + _read(place).partition("\n")[2])
+
+    return settle
 
 
 def refuse_foreign(changes: Iterable[Change]) -> None:
@@ -117,29 +136,69 @@ def _first_line_is_ours(path: Path) -> bool:
         return False
 
 
-def _carry_out(changes: Iterable[Change]) -> None:
+def tidy(directory: Path) -> None:
+    """Remove the temporary files of writing that was killed; nobody may be writing there now."""
+    for path in [*directory.glob(f"{_TEMPORARY}*"), *directory.glob(f"*/{_TEMPORARY}*")]:
+        path.unlink(missing_ok=True)
+
+
+def copy_whole(source: Path, target: Path) -> None:
+    """Copy a file with its owner and mode; the target is whole at every instant, old or new."""
+    with _replacing(target) as stream:
+        status = source.stat()
+        os.fchmod(stream.fileno(), status.st_mode & 0o7777)
+        with suppress(PermissionError):  # who may not give files away keeps them
+            os.fchown(stream.fileno(), status.st_uid, status.st_gid)
+        stream.write(source.read_bytes())
+
+
+def _carry_out(changes: Sequence[Change]) -> None:
+    """Write what the main file names before the main file, which is first, and remove what it named last.
+
+    Wherever this is stopped, the main file that is there finds its side files.
+    """
+    for change in [*changes[1:], *changes[:1]]:
+        if change.kind not in {"stale", "same"}:
+            _replace(change.path, change.new, secret=change.secret)
     for change in changes:
         if change.kind == "stale":
             change.path.unlink()
-        elif change.kind != "same":
-            _replace(change.path, change.new, secret=change.secret)
 
 
 def _replace(path: Path, text: str, *, secret: bool) -> None:
-    """Put a whole new file in the place of an old one; at no instant is there half a file."""
     path = path.resolve()  # a link keeps pointing where it points
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700 if secret else 0o777)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    with _replacing(path) as stream:
+        _adopt(path, stream.fileno(), secret=secret)
+        stream.write(text.encode("utf-8", "surrogateescape"))
+
+
+_TEMPORARY = ".lbgen-new-"
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """Give a new file that takes the place of an old one when it is whole and on disk."""
+    descriptor, temporary = tempfile.mkstemp(prefix=f"{_TEMPORARY}{path.name}.", dir=path.parent)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as stream:
-            _adopt(path, stream.fileno(), secret=secret)
-            stream.write(text)
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         Path(temporary).replace(path)
+        _settle(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _settle(directory: Path) -> None:
+    """Have the new name on disk before the next one: after a power cut, too, the order holds."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _adopt(path: Path, descriptor: int, *, secret: bool) -> None:

@@ -40,7 +40,7 @@ class RenderedFile(NamedTuple):
     """True: for others than the proxy, such as the service manager."""
 
 
-def render(
+def render(  # noqa: PLR0913, PLR0917 - one value each
     fleet: Fleet,
     target_name: str,
     part: str = "all",

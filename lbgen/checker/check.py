@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.checker.haproxy import HaproxyChecker
 from lbgen.checker.nginx import NginxChecker
-from lbgen.checker.programs import find
+from lbgen.checker.programs import differs, find
 from lbgen.checker.spec import Message, Verdict
 from lbgen.checker.surroundings import Surroundings
 from lbgen.problems import LbgenError, Location, Problem, Severity
@@ -161,7 +161,7 @@ def _missing_module(answer: _Answer) -> str:
 
 def _verdict(asked: _Asked, found: Found, answer: _Answer) -> Verdict:
     wanted = asked.fleet.target(asked.target).version
-    other = found.version[:2] != wanted[:2]
+    other = differs(found.version, wanted)
     messages = list(answer.messages)
     if answer.finished.code != 0 and not any(message.is_error for message in messages):
         messages.append(Message(is_error=True, text=_ending(answer.finished)))
@@ -171,9 +171,7 @@ def _verdict(asked: _Asked, found: Found, answer: _Answer) -> Verdict:
         messages = [message for message in messages if message.is_error]
     files = _texts(asked, answer.texts) if messages else {}
     problems = tuple(_problem(asked.target, message, files, answer.texts) for message in messages)
-    line = f"{asked.target} {found.version}: {_outcome(problems)}"
-    if other:
-        line += f", but the fleet is for {wanted}"
+    line = f"{asked.target} {found.version}: {_outcome(problems)}{other}"
     return Verdict(
         asked.target,
         line,

@@ -79,6 +79,28 @@ def find(target: str, wanted: Version, checker: Checker, choice: Choice, say: Ca
         raise NoProgramError(reason) from None
 
 
+def differs(found: Version, wanted: Version) -> str:
+    """Return the end of a sentence on a program of another version than the fleet's; empty for the same one.
+
+    A distribution's last number says little: the first two decide what a configuration may say.
+    """
+    return "" if found[:2] == wanted[:2] else f", but the fleet is for {wanted}"
+
+
+def version_here(target: str, checker: Checker, choice: Choice) -> Version | None:
+    """Return the version of the named program, else of the one that is installed; None: there is none.
+
+    Raises `LbgenError` for a named one that is not to be had.
+    """
+    if target in choice.named:
+        return _named(choice.named[target], checker).version
+    local = None if choice.mode == "none" else find_local(checker.program)
+    try:
+        return checker.version(local) if local else None
+    except LbgenError:
+        return None
+
+
 def _named(place: str, checker: Checker) -> Found:
     try:
         if place.startswith("docker://"):

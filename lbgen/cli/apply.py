@@ -9,22 +9,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from lbgen.checker.check import CHECKERS
-from lbgen.checker.programs import Choice, find, parse_choice
+from lbgen.checker.programs import differs, find, version_here
 from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, option, templates_option
-from lbgen.cli.plan import folder_of
-from lbgen.deploy.apply import Job, RefusedError, apply
-from lbgen.deploy.reload import by_command, by_master_socket, by_pid_file, verify
+from lbgen.cli.plan import choice_of, folder_of
+from lbgen.deploy.apply import STOP_SIGNALS, Job, RefusedError, apply
+from lbgen.deploy.reload import by_command, by_master_socket, by_pid_file, runs_other, verify
+from lbgen.deploy.smoke import smoke, smoke_for
 from lbgen.render import render
 from lbgen.runtimes.spec import NoProgramError
 from lbgen.secret_values import RealSecrets
-from lbgen.targets.registry import TARGETS
+from lbgen.targets.answers import files_named
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from lbgen.checker.programs import Choice
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.deploy.reload import Reload
-    from lbgen.model import TargetSettings
+    from lbgen.model import Fleet, TargetSettings
+    from lbgen.render import RenderedFile
 
 
 class Wanted(NamedTuple):
@@ -35,6 +40,8 @@ class Wanted(NamedTuple):
     reload: str | None
     pid: str | None
     master_socket: str | None
+    smoke: str | None
+    smoke_model: str | None
     max_change: str
     force: bool
     binary: tuple[str, ...]
@@ -50,6 +57,15 @@ class Wanted(NamedTuple):
 @option("--reload", metavar="CMD", help="The command that reloads, such as 'systemctl reload nginx'.")
 @option("--pid", metavar="FILE", type=click.Path(), help="Reload by a signal to the master process in FILE.")
 @option("--master-socket", metavar="PATH", help="Reload over HAProxy's master socket.")
+@option(
+    "--smoke",
+    metavar="PATH",
+    help="After the reload, stream one small request through the first listener, such as"
+    " /v1/chat/completions, with the first client's key; roll back unless it is answered.",
+)
+@option(
+    "--smoke-model", metavar="NAME", help="The model that it asks for, if not the first that the fleet names."
+)
 @option(
     "--max-change",
     metavar="PERCENT",
@@ -72,17 +88,18 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
     Exit 1: refused, nothing was touched. Exit 2: it failed, and the old files are back.
     """
     wanted = Wanted(**options)
+    choice = choice_of(wanted.binary)
     fleet = usable_fleet(console, load_fleet(console, request), request)
     settings = only_target(fleet, "an apply")
+    files = render(fleet, settings.name, templates=templates_folder(wanted.templates), secrets=RealSecrets())
     job = Job(
         target=settings.name,
         directory=folder_of(wanted.to),
-        files=render(
-            fleet, settings.name, templates=templates_folder(wanted.templates), secrets=RealSecrets()
-        ),
-        check=lambda main: _check(settings, wanted.binary, main),
+        files=files,
+        check=lambda main: _check(settings, choice, main),
         reload=_reload(settings.name, wanted),
-        verify=lambda: verify(fleet),
+        verify=_verify(fleet, settings.name, files, wanted),
+        outdated=lambda: runs_other(fleet, settings.name, files_named(files[0].text)),
         socket=settings.runtime_socket if settings.name == "haproxy" else None,
         expect=wanted.expect,
         max_change=_share(wanted.max_change),
@@ -92,7 +109,9 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
 
 
 def _carry_out(console: Console, job: Job) -> int:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # rolls back, as Ctrl-C does
+    for number in STOP_SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, signal.default_int_handler)  # rolls back, as Ctrl-C does
     try:
         plan = apply(job, console.note)
     except RefusedError as error:
@@ -105,9 +124,8 @@ def _carry_out(console: Console, job: Job) -> int:
     return 0
 
 
-def _check(settings: TargetSettings, binary: tuple[str, ...], main: Path) -> str:
+def _check(settings: TargetSettings, choice: Choice, main: Path) -> str:
     """Let the real checker see the candidate and say how it went; raises `RefusedError` with its words."""
-    choice = _choice(binary)
     if choice.mode == "none" and settings.name not in choice.named:
         return "the candidate is not checked: --binary none"
     checker = CHECKERS[settings.name]
@@ -122,14 +140,25 @@ def _check(settings: TargetSettings, binary: tuple[str, ...], main: Path) -> str
     if finished.code != 0:
         said = finished.output.strip()
         raise RefusedError(f"{settings.name} {found.version} refuses the candidate:\n{said}")
-    return f"{settings.name} {found.version} accepts the candidate"
+    line = f"{settings.name} {found.version} accepts the candidate{differs(found.version, settings.version)}"
+    here = version_here(settings.name, checker, choice)
+    return line if here in {None, found.version} else f"{line}; installed here is {here}"
 
 
-def _choice(binary: tuple[str, ...]) -> Choice:
-    try:
-        return parse_choice(binary, list(TARGETS))
-    except ValueError as error:
-        raise click.UsageError(f"--binary: {error}") from None
+def _verify(
+    fleet: Fleet, target: str, files: Sequence[RenderedFile], wanted: Wanted
+) -> Callable[[], list[str]]:
+    """Return what looks whether the new workers serve; raises `click.UsageError` for a smoke without them."""
+    if wanted.smoke is None:
+        return lambda: verify(fleet, target, files_named(files[0].text))
+    if not wanted.smoke.startswith("/"):
+        raise click.UsageError(
+            f"--smoke {wanted.smoke}: is the path of a request, such as /v1/chat/completions"
+        )
+    if not (wanted.reload or wanted.pid or wanted.master_socket):
+        raise click.UsageError("--smoke asks the new workers: say how to reload, with --reload for one")
+    request = smoke_for(fleet, wanted.smoke, wanted.smoke_model, RealSecrets())
+    return lambda: [*verify(fleet, target, files_named(files[0].text)), smoke(fleet, target, request)]
 
 
 def _reload(target: str, wanted: Wanted) -> Reload | None:

@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lbgen.checker.check import CHECKERS
+from lbgen.checker.programs import differs, parse_choice, version_here
 from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, option, templates_option
 from lbgen.deploy.plan import make_plan
+from lbgen.files import known_secrets
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
+    from lbgen.checker.programs import Choice
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.deploy.plan import Plan
+    from lbgen.model import Fleet
 
 
 @click.command(cls=Command)
@@ -33,6 +39,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="For people, for programs, or for a pull request's comment.",
 )
+@option(
+    "--binary",
+    multiple=True,
+    metavar="none|TARGET=PATH|TARGET=docker://IMAGE",
+    help="The program whose version is compared with the fleet's, if not the one installed here.",
+)
 @option("--diff", is_flag=True, help="Show the text difference, too.")
 @option("--exit-code", is_flag=True, help="Exit 1 when there are changes.")
 @templates_option
@@ -43,6 +55,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     request: FleetRequest,
     to: str,
     form: str,
+    binary: tuple[str, ...],
     diff: bool,
     exit_code: bool,
     templates: str | None,
@@ -51,12 +64,39 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     The digest that it ends with binds 'lbgen apply --expect DIGEST' to just this change.
     """
+    choice = choice_of(binary)
     fleet = usable_fleet(console, load_fleet(console, request), request)
     settings = only_target(fleet, "a plan")
-    files = render(fleet, settings.name, templates=templates_folder(templates), secrets=StandInSecrets())
-    plan = make_plan(settings.name, folder_of(to), files, socket=settings.runtime_socket is not None)
+    plan = _plan(console, fleet, folder_of(to), templates_folder(templates))
+    here = version_here(settings.name, CHECKERS[settings.name], choice)
+    if here and (other := differs(here, settings.version)):
+        console.note(f"{settings.name} here is {here}{other}")
     console.result({"text": _text, "json": _json, "markdown": _markdown}[form](plan, diff=diff))
     return 1 if exit_code and not plan.is_empty else 0
+
+
+def _plan(console: Console, fleet: Fleet, folder: Path, templates: Path | None) -> Plan:
+    (settings,) = fleet.targets
+    secrets = StandInSecrets()
+    files = render(
+        fleet,
+        settings.name,
+        templates=templates,
+        secrets=secrets,
+        settle=known_secrets(folder, secrets),
+    )
+    if secrets.missing:
+        names = ", ".join(str(secret) for secret in secrets.missing)
+        console.note(f"not to be had here: {names}; files that hold secrets are taken as they are")
+    return make_plan(settings.name, folder, files, socket=settings.runtime_socket is not None)
+
+
+def choice_of(binary: tuple[str, ...]) -> Choice:
+    """Return what ``--binary`` says; raises `click.UsageError`."""
+    try:
+        return parse_choice(binary, list(TARGETS))
+    except ValueError as error:
+        raise click.UsageError(f"--binary: {error}") from None
 
 
 def folder_of(path: str) -> Path:

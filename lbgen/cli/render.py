@@ -15,7 +15,7 @@ from lbgen.secret_values import RealSecrets, StandInSecrets
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
@@ -172,20 +172,17 @@ def _write(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> i
 
 
 def _look(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> int:
-    from lbgen.files import compare, diff  # noqa: PLC0415 - printing needs none of it
+    from lbgen.files import compare, diff, known_secrets  # noqa: PLC0415 - printing needs none of it
 
     secrets = StandInSecrets()
-    changes = [
-        change
-        for settings in fleet.targets
-        for change in compare(
-            directory / settings.name, _render(console, fleet, settings.name, wanted, secrets)
-        )
-    ]
+    changes = []
+    for settings in fleet.targets:
+        folder = directory / settings.name
+        settle = known_secrets(folder, secrets)
+        changes += compare(folder, _render(console, fleet, settings.name, wanted, secrets, settle))
     if secrets.missing:
         names = ", ".join(str(secret) for secret in secrets.missing)
-        console.note(f"not to be had here: {names}; files that hold secrets are not compared")
-        changes = [change for change in changes if not change.secret or change.kind == "new"]
+        console.note(f"not to be had here: {names}; files that hold secrets are taken as they are")
     differing = [change for change in changes if change.kind != "same"]
     if wanted.diff and differing:
         console.result(diff(differing))
@@ -195,12 +192,17 @@ def _look(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> in
     return 1 if wanted.check and differing else 0
 
 
-def _render(
-    console: Console, fleet: Fleet, target: str, wanted: Wanted, secrets: Secrets
+def _render(  # noqa: PLR0913, PLR0917 - one value each
+    console: Console,
+    fleet: Fleet,
+    target: str,
+    wanted: Wanted,
+    secrets: Secrets,
+    settle: Callable[[RenderedFile], RenderedFile] | None = None,
 ) -> tuple[RenderedFile, ...]:
     templates = templates_folder(wanted.templates)
     if wanted.form in {"files", "terraform"}:
-        return render(fleet, target, wanted.part, templates, secrets)
+        return render(fleet, target, wanted.part, templates, secrets, settle)
     from lbgen.manifests import FORMS, Order  # noqa: PLC0415 - plain files need none of it
 
     image = _images(wanted.images).get(target)

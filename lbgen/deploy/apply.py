@@ -9,16 +9,18 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
+import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from lbgen.deploy.backup import Backup
 from lbgen.deploy.inventory import READERS
 from lbgen.deploy.plan import make_plan
 from lbgen.deploy.runtime_socket import RuntimeSocket, commands
-from lbgen.files import write_files
+from lbgen.files import tidy, write_files
 from lbgen.problems import LbgenError
-from lbgen.render import RenderedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,13 +28,15 @@ if TYPE_CHECKING:
 
     from lbgen.deploy.plan import Plan
     from lbgen.deploy.reload import Reload
+    from lbgen.render import RenderedFile
 
 LOCK_WAIT_S = 60.0
 SETTLE_S = {"haproxy": 1.0}
 """Until the next reload may come: HAProxy's master loses one that comes right after another (seen on 2.6 and
 3.0), or resets the connections that wait in between (3.2)."""
 CANDIDATE = ".lbgen-candidate"
-BACKUP = ".lbgen-backup"
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, whoever manages services or jobs, and a connection that broke."""
 
 
 class RefusedError(LbgenError):
@@ -50,6 +54,8 @@ class Job(NamedTuple):
     reload: Reload | None
     verify: Callable[[], list[str]]
     """Raises `LbgenError` when the balancer does not run with the new files."""
+    outdated: Callable[[], bool] = lambda: False
+    """Tells whether the balancer is seen to run other files than the new ones."""
     socket: str | None = None
     """HAProxy's runtime socket."""
     expect: str | None = None
@@ -63,16 +69,56 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
     Raises `RefusedError` when nothing was touched, `LbgenError` when the old state was brought back.
     """
     with _locked(job.directory, say):
+        _tidy(job.directory)
         plan = make_plan(job.target, job.directory, job.files, socket=job.socket is not None)
         _refuse_unwanted(plan, job)
-        if plan.is_empty:
+        if plan.is_empty and not _outdated(job, say):
             return plan
         say(f"{job.target}: {_check_candidate(job)}")
-        _back_up(plan, job.directory)
-        write_files(job.directory, job.files, force=job.force)
-        say(f"{job.target}: files replaced")
-        _take_effect(plan, job, say)
+        backup = Backup(job.directory, job.files[0].path)
+        try:
+            _change(plan, job, backup, say)
+        except (LbgenError, OSError, KeyboardInterrupt) as error:
+            reason = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
+            with _undisturbed():
+                raise LbgenError(f"{reason}\nrolled back: {_roll_back(job, backup)}") from None
+        backup.finish()
         return plan
+
+
+def _tidy(directory: Path) -> None:
+    """Remove what an apply that was killed left lying; the lock is ours."""
+    shutil.rmtree(directory / CANDIDATE, ignore_errors=True)
+    tidy(directory)
+
+
+def _outdated(job: Job, say: Callable[[str], None]) -> bool:
+    """Tell whether the balancer is seen to run other files than these, though these lie there."""
+    if job.reload is None or job.socket or not job.outdated():
+        return False
+    say(f"{job.target}: the files are as they should be, but the balancer runs others")
+    return True
+
+
+def _change(plan: Plan, job: Job, backup: Backup, say: Callable[[str], None]) -> None:
+    backup.take(plan.changes)
+    write_files(job.directory, job.files, force=job.force)
+    say(f"{job.target}: files replaced")
+    _take_effect(plan, job, say)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let nobody interrupt the way back: a second Ctrl-C would leave it half done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _refuse_unwanted(plan: Plan, job: Job) -> None:
@@ -123,8 +169,8 @@ def _try_lock(descriptor: int) -> bool:
 def _check_candidate(job: Job) -> str:
     """Let the real checker see the new files, beside the old ones and on the same file system."""
     candidate = job.directory / CANDIDATE
-    shutil.rmtree(candidate, ignore_errors=True)  # of an apply that was killed
     try:
+        candidate.mkdir(mode=0o700)
         write_files(candidate, job.files)
         _link_neighbours(job.directory, candidate)
         return job.check(candidate / job.files[0].path)
@@ -139,33 +185,18 @@ def _link_neighbours(directory: Path, candidate: Path) -> None:
             (candidate / neighbour.name).symlink_to(neighbour.resolve())
 
 
-def _back_up(plan: Plan, directory: Path) -> None:
-    """Keep the files as they were before: one backup, of the last apply."""
-    backup = directory / BACKUP
-    shutil.rmtree(backup, ignore_errors=True)
-    for change in plan.changes:
-        if change.path.exists():
-            place = backup / change.path.relative_to(directory)
-            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            shutil.copy2(change.path, place)
-
-
 def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> None:
-    try:
-        if job.socket and not plan.reload:
-            _over_socket(plan, job)
-            say(f"{job.target}: changed over the runtime socket, without a reload")
-        elif job.reload:
-            job.reload.act()
-            say(f"{job.target}: reloaded ({job.reload.words})")
-            for line in job.verify():
-                say(line)
-            time.sleep(SETTLE_S.get(job.target, 0))
-        else:
-            say(f"{job.target}: not reloaded; say how with --reload")
-    except (LbgenError, KeyboardInterrupt) as error:
-        reason = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
-        raise LbgenError(f"{reason}\nrolled back: {_roll_back(plan, job)}") from None
+    if job.socket and not plan.reload:
+        _over_socket(plan, job)
+        say(f"{job.target}: changed over the runtime socket, without a reload")
+    elif job.reload:
+        job.reload.act()
+        say(f"{job.target}: reloaded ({job.reload.words})")
+        for line in job.verify():
+            say(line)
+        time.sleep(SETTLE_S.get(job.target, 0))
+    else:
+        say(f"{job.target}: not reloaded; say how with --reload")
 
 
 def _over_socket(plan: Plan, job: Job) -> None:
@@ -176,22 +207,14 @@ def _over_socket(plan: Plan, job: Job) -> None:
         socket.order(command)
 
 
-def _roll_back(plan: Plan, job: Job) -> str:
+def _roll_back(job: Job, backup: Backup) -> str:
     """Bring the old files back and reload; return how that went, in words."""
-    old = [
-        RenderedFile(str(change.path.relative_to(job.directory)), change.old, change.secret)
-        for change in plan.changes
-        if change.kind != "new"
-    ]
-    for change in plan.changes:
-        if change.kind == "new":
-            change.path.unlink(missing_ok=True)
-    write_files(job.directory, old, force=True)
-    if not old:
-        return "the new files are gone again; there were none before"
-    if job.reload:
-        try:
+    try:
+        ran = backup.restore()
+        if ran and job.reload:
+            time.sleep(SETTLE_S.get(job.target, 0))
             job.reload.act()
-        except LbgenError as error:
-            return f"the old files are in place again, but reloading them failed, too: {error}"
-    return "the old files are in place again"
+    except (LbgenError, OSError) as error:
+        return f"not all the way, the next apply will take it up: {error}"
+    backup.finish()
+    return "the old files are in place again" if ran else "the new files are gone; there were none before"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from lbgen.deploy.backup import Backup
 from lbgen.deploy.inventory import READERS
 from lbgen.deploy.words import Step, steps
 from lbgen.files import compare, diff
@@ -40,6 +41,8 @@ class Plan(NamedTuple):
     losses: tuple[Loss, ...]
     digest: str
     """Stands for the old and the new bytes of every file: another hand's edit changes it."""
+    unfinished: bool = False
+    """True: an apply was killed half-way, so that nobody knows which files the balancer runs."""
 
     @property
     def reload(self) -> bool:
@@ -47,7 +50,7 @@ class Plan(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        return all(change.kind == "same" for change in self.changes)
+        return not self.unfinished and all(change.kind == "same" for change in self.changes)
 
     @property
     def foreign(self) -> tuple[Change, ...]:
@@ -70,7 +73,13 @@ def make_plan(target: str, directory: Path, files: Sequence[RenderedFile], *, so
         for change in changes[1:]
         if _body(change.old) != _body(change.new)
     ]
-    return Plan(target, tuple(found), changes, tuple(_losses(old, new)), _digest(directory, changes))
+    unfinished = Backup(directory, files[0].path).unfinished
+    if unfinished:
+        found.append(
+            Step("", "an apply was stopped before it took effect: a reload makes up for it", reload=True)
+        )
+    digest = _digest(directory, changes)
+    return Plan(target, tuple(found), changes, tuple(_losses(old, new)), digest, unfinished)
 
 
 def _body(text: str) -> str:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import signal
-import ssl
 import subprocess
 import tempfile
 import time
+from http import HTTPStatus
+from http.client import HTTPException
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
 
+from lbgen.deploy.asking import asked, reason_of, url_of
 from lbgen.deploy.runtime_socket import RuntimeSocket
 from lbgen.problems import LbgenError
+from lbgen.targets.answers import files_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 VERIFY_S = 15.0
 """How long the new workers may take to answer."""
+PROBE_S = 2.0
 COMMAND_TIMEOUT_S = 120
 
 
@@ -84,56 +85,61 @@ def by_master_socket(place: str) -> Reload:
     return Reload(f"master socket {place}", act)
 
 
-def verify(fleet: Fleet, deadline: float = VERIFY_S) -> list[str]:
-    """Wait until each listener's live probe answers with the fleet's digest; return what was seen.
+def verify(fleet: Fleet, target: str, name: str, deadline: float = VERIFY_S) -> list[str]:
+    """Wait until each listener's live probe names the new files; return what was seen.
 
     Raises `LbgenError` for a listener that does not within `deadline` seconds.
     """
     seen = []
     end = time.monotonic() + deadline
     for listener in fleet.listeners:
-        if listener.status.live is None:
-            seen.append(f"listener {listener.name}: not verified, it has no status.live")
+        if reason := _unseen(listener, name):
+            seen.append(f"listener {listener.name}: not verified, {reason}")
             continue
-        _wait(listener, fleet.digest, end)
+        _wait(listener, target, name, end)
         seen.append(f"listener {listener.name}: answers with the new configuration")
     return seen
 
 
-def _wait(listener: Listener, digest: str, end: float) -> None:
+def runs_other(fleet: Fleet, target: str, name: str) -> bool:
+    """Tell whether a listener's live probe answers, and with the name of other files."""
+    found = (_live(listener, target)[0] for listener in fleet.listeners if not _unseen(listener, name))
+    return any(other not in {"", name} for other in found)
+
+
+def _unseen(listener: Listener, name: str) -> str:
+    """Return why a listener cannot be asked which files it runs with; empty: it can."""
+    if listener.status.live is None:
+        return "it has no status.live"
+    if listener.tls and listener.tls.client_ca:
+        return "it asks for client certificates"
+    return "" if name else "the templates leave out what the live probe answers"
+
+
+def _wait(listener: Listener, target: str, name: str, end: float) -> None:
     said = "is not asked"
     while time.monotonic() < end:
-        found, said = _live(listener)
-        if found == digest:
+        found, said = _live(listener, target)
+        if found == name:
             return
         time.sleep(0.1)
     raise LbgenError(
-        f"listener {listener.name}: {_probe_url(listener)} {said}, for {VERIFY_S:.0f} s after the reload: "
-        "does the balancer run with these files?"
+        f"listener {listener.name}: {url_of(listener, listener.status.live or '')} {said}, for "
+        f"{VERIFY_S:.0f} s after the reload: does the balancer run with these files?"
     )
 
 
-def _probe_url(listener: Listener) -> str:
-    bind = listener.binds[0]
-    host = "127.0.0.1" if bind.host in {"*", "0.0.0.0", "::"} else bind.host  # noqa: S104 - compared, not bound
-    return f"{'https' if listener.tls else 'http'}://{bind._replace(host=host)}{listener.status.live}"
-
-
-def _live(listener: Listener) -> tuple[str, str]:
-    """Ask the live probe on a connection of its own; return the digest that it names, and what it did."""
-    request = Request(_probe_url(listener))  # noqa: S310 - http(s)
-    request.add_header("Host", listener.hosts[0] if listener.hosts else "localhost")
-    request.add_header("Connection", "close")
-    context = ssl._create_unverified_context() if listener.tls else None  # noqa: S323, SLF001 - our own listener
+def _live(listener: Listener, target: str) -> tuple[str, str]:
+    """Ask the live probe; return the files' name that it says, and what it did in words."""
     try:
-        with urlopen(request, timeout=2, context=context) as response:  # noqa: S310 - http(s)
-            digest = str(json.loads(response.read(4096)).get("digest", ""))
-    except HTTPError as error:
-        return "", f"answers {error.code}"
-    except URLError as error:
-        return "", f"does not answer ({error.reason})"
-    except OSError as error:
-        return "", f"does not answer ({error})"
-    except (ValueError, AttributeError):
-        return "", "answers something else than lbgen's live probe"
-    return digest, f"still answers with configuration {digest}"
+        with asked(listener, target, listener.status.live or "", timeout=PROBE_S) as response:
+            text = response.read(4096).decode(errors="replace")
+    except (OSError, HTTPException) as error:
+        return "", f"does not answer {reason_of(error)}"
+    if response.status != HTTPStatus.OK:
+        return "", f"answers {response.status}"
+    name = files_named(text)
+    return (
+        name,
+        f"still answers with the files {name}" if name else "answers something else than lbgen's probe",
+    )

@@ -111,4 +111,4 @@ def test_verify_names_the_address_and_what_it_did() -> None:
         port = free.getsockname()[1]
     listener = factory.listener(binds=(Address("127.0.0.1", port),))
     with pytest.raises(LbgenError, match=rf"http://127.0.0.1:{port}/lb/live does not answer"):
-        verify(factory.fleet(listeners=(listener,)), deadline=0.2)
+        verify(factory.fleet(listeners=(listener,)), "nginx", "abc", deadline=0.2)

@@ -1,0 +1,96 @@
+"""The files as they were before the last apply, and whether that one came to its end.
+
+An apply that was killed leaves its mark. The next one then keeps this backup: what it finds in the
+folder may be half of the change, and what ran well before is here.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+from lbgen.files import copy_whole
+from lbgen.problems import LbgenError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from lbgen.files import Change
+
+FOLDER = ".lbgen-backup"
+MARK = "unfinished.json"
+
+
+class Backup:
+    """One folder's backup; `main` is the main file's path in it."""
+
+    def __init__(self, directory: Path, main: str) -> None:
+        self._directory = directory
+        self._main = main
+        self._folder = directory / FOLDER
+        self._files = self._folder / "files"
+        self._mark = self._folder / MARK
+
+    @property
+    def unfinished(self) -> bool:
+        """True while an apply is under way, and after one that was killed."""
+        return self._mark.exists()
+
+    def take(self, changes: Iterable[Change]) -> None:
+        """Keep the files that are about to change, and mark that an apply is under way.
+
+        Raises `LbgenError` when the backup cannot be written; then nothing else may be touched.
+        """
+        try:
+            self._take(changes)
+        except OSError as error:
+            raise LbgenError(f"{self._folder}: no backup can be made: {error.strerror}") from None
+
+    def restore(self) -> bool:
+        """Put all files back as they were; return whether there was a main file. The mark stays.
+
+        What the main file names comes before it, and what it did not name goes last.
+        """
+        kept = sorted(self._kept(), key=lambda name: name == self._main)
+        for name in kept:
+            place = (self._directory / name).resolve()
+            if not place.exists() or place.read_bytes() != (self._files / name).read_bytes():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                copy_whole(self._files / name, place)
+        for name in self._absent():
+            (self._directory / name).unlink(missing_ok=True)
+        return self._main not in self._absent()
+
+    def finish(self) -> None:
+        """Note that the apply came to its end; the backup stays."""
+        self._mark.unlink(missing_ok=True)
+
+    def _take(self, changes: Iterable[Change]) -> None:
+        absent = self._absent()
+        if not self.unfinished:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._files.mkdir(parents=True, exist_ok=True)
+        self._folder.chmod(0o700)
+        for change in changes:
+            name = str(change.path.relative_to(self._directory))
+            if change.kind == "same" or name in absent or (self._files / name).exists():
+                continue
+            if change.kind == "new":
+                absent.append(name)
+            else:
+                (self._files / name).parent.mkdir(parents=True, exist_ok=True)
+                copy_whole(change.path, self._files / name)
+        note = self._folder / f"{MARK}.new"
+        note.write_text(json.dumps(absent), encoding="utf-8")
+        note.replace(self._mark)
+
+    def _absent(self) -> list[str]:
+        """Return the files that were not there before the apply that is under way."""
+        return json.loads(self._mark.read_text(encoding="utf-8")) if self.unfinished else []
+
+    def _kept(self) -> Iterator[str]:
+        for path in self._files.rglob("*"):
+            if path.is_file() and not path.name.startswith(".lbgen-"):
+                yield str(path.relative_to(self._files))
