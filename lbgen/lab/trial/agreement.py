@@ -62,29 +62,46 @@ class Gap(NamedTuple):
     @property
     def told(self) -> str:
         """Both figures, for people."""
-        one, other = map(self._figure, (self.measured, self.predicted))
+        one, other = map(self.figure, (self.measured, self.predicted))
         band = ""
         if self.chance is not None:
-            band = f" ({' to '.join(map(self._figure, self.chance))} by chance)"
+            band = f" ({' to '.join(map(self.figure, self.chance))} by chance)"
         return f"{self.what} measured {one}, predicted {other}{band}"
 
-    def _figure(self, value: float) -> str:
+    def figure(self, value: float) -> str:
+        """Return one of its values for people."""
         return seconds(value) if self.what in LATENCIES else f"{value:.1%}"
 
 
-def gaps(predicted: Figures, measured: Figures, slack_s: float, chances: Sequence[Figures] = ()) -> list[Gap]:
-    """Return every figure that has to agree; `chances` are replicas of the prediction."""
+def gaps(
+    predicted: Figures,
+    measured: Figures,
+    slack_s: float,
+    chances: Sequence[Figures] = (),
+    *,
+    tail: float = 0.0,
+) -> list[Gap]:
+    """Return every figure that has to agree.
+
+    `chances` are replicas of the prediction, of which `tail` is left out at each end.
+    """
+
+    def band(figure: Callable[[Figures], float | None]) -> tuple[float, float] | None:
+        values = sorted(value for value in map(figure, chances) if value is not None)
+        beyond = int(tail * len(values))
+        return (values[beyond], values[-1 - beyond]) if values else None
+
     found = []
     for what, figure in LATENCIES.items():
         before, after = figure(predicted), figure(measured)
         if before is not None and after is not None:
             allowed = max(SHARE * before, slack_s)
-            found.append(Gap(what, before, after, allowed, _band(figure, chances)))
+            found.append(Gap(what, before, after, allowed, band(figure)))
     shares = {"refused": _refused} | {
         f"share of {one.name}": _share(index) for index, one in enumerate(predicted.servers)
     }
     found += [
-        Gap(what, figure(predicted), figure(measured), POINTS, _band(figure, chances))
+        Gap(what, figure(predicted), figure(measured), POINTS, band(figure))
         for what, figure in shares.items()
     ]
     return found
@@ -99,11 +116,6 @@ def luck(task: Task, speed: float) -> list[Figures]:
     """Return replicas of a prediction: arrivals up to 5 ms of the wall clock later, and other draws."""
     count = max(5, min(REPLICAS, MOST_REQUESTS // task.requests))
     return list(sweep(replicas(task, count, WALL_S * speed)))
-
-
-def _band(figure: Callable[[Figures], float | None], runs: Sequence[Figures]) -> tuple[float, float] | None:
-    values = [value for value in map(figure, runs) if value is not None]
-    return (min(values), max(values)) if values else None
 
 
 def _refused(run: Figures) -> float:

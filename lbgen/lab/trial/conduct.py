@@ -93,13 +93,13 @@ def plan(question: Question, say: Callable[[str], None]) -> Plan:
     usable = [(target, names) for target, names in usable if names]
     if not usable:
         raise LbgenError("nothing is left to try")
-    chosen, predictions = 0.0, []
+    carried, chosen, predictions = speed.carried_per_s(cores()), 0.0, []
     for _ in range(2):  # the queue's real seconds depend on the speed, and that on the run's length
         asked = [_faster(question, chosen or 1.0, target, names) for target, names in usable]
         predictions = [answer(one) for one in asked]
         longest = max(row.runs[0].duration_s for one in predictions for row in one.rows)
         step = min(server.profile.step for server in predictions[0].setup.servers)
-        chosen = speed.choose(longest, predictions[0].rate_per_s, step, cores())
+        chosen = speed.choose(longest, predictions[0].rate_per_s, step, carried)
     return Plan(question, tuple(predictions), chosen, way)
 
 

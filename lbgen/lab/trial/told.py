@@ -38,7 +38,7 @@ def text(trial: Trial) -> str:
     lines += [*_agreement(trial.rows), ""]
     lines.append(
         f"Measured with --runtime {trial.runtime}, {trial.speed:.3g} seconds of the GPUs in a second of the "
-        "clock; times are the GPUs'. {_lateness(trial.rows)}"
+        f"clock; times are the GPUs'. {_lateness(trial.rows)}"
     )
     return "\n".join(lines) + "\n"
 
