@@ -24,6 +24,8 @@ COMMANDS: Mapping[str, str] = {
     "mock-gpu": "Run one mock GPU server.",
     "plan": "Say what applying a fleet would change, in words of pools and servers.",
     "apply": "Put a fleet into effect: check the candidate, replace the files, reload, look, else roll back.",
+    "drain": "Take a server out of rotation while HAProxy runs, and wait for its last request.",
+    "undrain": "Take a drained server back into rotation while HAProxy runs.",
     "agent": "Read the engines' metrics and answer HAProxy's agent-check with weights.",
     "completion": "Print a shell's completion script.",
 }

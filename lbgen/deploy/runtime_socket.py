@@ -49,12 +49,18 @@ class RuntimeSocket:
         text = self.ask("show stat").lstrip("# ")
         return list(csv.DictReader(io.StringIO(text)))
 
-    def server(self, pool: str, name: str) -> dict[str, str]:
-        """Return a server's row; raises `LbgenError` when there is none."""
-        for row in self.stats():
-            if (row["pxname"], row["svname"]) == (pool, name):
-                return row
-        raise LbgenError(f"{self.place}: there runs no server {pool}/{name}")
+    def states(self) -> list[dict[str, str]]:
+        """Return the servers' states: a row for each."""
+        # The first line is the version of the format, the second one names the columns.
+        lines = [line.split() for line in self.ask("show servers state").splitlines() if line.strip()]
+        if len(lines) < 2 or lines[1][0] != "#":
+            raise LbgenError(f"{self.place}: answers something else than HAProxy's runtime socket")
+        return [dict(zip(lines[1][1:], line, strict=False)) for line in lines[2:]]
+
+    def info(self) -> dict[str, str]:
+        """Return what the process says of itself: ``Version``, ``Pid``, ``Uptime_sec`` and more."""
+        lines = (line.partition(": ") for line in self.ask("show info").splitlines())
+        return {name: value for name, colon, value in lines if colon}
 
     def _connect(self) -> socket.socket:
         host, colon, port = self.place.rpartition(":")

@@ -1,0 +1,145 @@
+"""``lbgen drain``."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from lbgen.cli.inputs import load_fleet, usable_fleet
+from lbgen.cli.options import Command, fleet_options, option
+from lbgen.cli.sockets import named_server, server_argument, socket_option, sockets_for
+from lbgen.deploy.drain import Outcome, drain
+from lbgen.targets.haproxy.strategies import sticks
+from lbgen.units import parse_duration
+
+if TYPE_CHECKING:
+    from lbgen.cli.console import Console
+    from lbgen.cli.options import FleetRequest
+    from lbgen.cli.sockets import Named
+
+
+@click.command(cls=Command)
+@fleet_options
+@server_argument
+@socket_option
+@option("--timeout", default="15m", show_default=True, help="How long to wait for the last request.")
+@option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people or for programs.",
+)
+@click.pass_obj
+def command(  # noqa: PLR0913, PLR0917 - one parameter an option
+    console: Console,
+    /,
+    request: FleetRequest,
+    which: str,
+    sockets: tuple[str, ...],
+    timeout: str,
+    form: str,
+) -> int:
+    """Take a server out of rotation while HAProxy runs, and wait for its last request.
+
+    It stays out until 'lbgen undrain', through every 'lbgen apply'; another reload or a
+    restart forgets it. Exit 2: the time is over, or a balancer does not answer; the
+    server stays drained where it was.
+    """
+    fleet = usable_fleet(console, load_fleet(console, request), request)
+    named = named_server(fleet, which)
+    places = sockets_for(fleet, sockets, named, "drain")
+    progress = Progress(console, named)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        outcome = drain(
+            places,
+            named.pool.name,
+            named.name,
+            bound=sticks(fleet, named.pool),
+            timeout_s=_seconds(timeout),
+            report=progress.show,
+        )
+    except KeyboardInterrupt:
+        progress.end()
+        console.note(f"{named} stays drained: 'lbgen undrain' takes it back")
+        raise
+    progress.end()
+    return _told(console, named, outcome, form)
+
+
+def _told(console: Console, named: Named, outcome: Outcome, form: str) -> int:
+    for one in outcome.silent:
+        console.error(one.error)
+    if outcome.in_flight:
+        console.error(
+            f"{named} still has {_requests(outcome.in_flight)} in flight after {outcome.waited_s:.0f} s; "
+            "it stays drained, and 'lbgen undrain' takes it back"
+        )
+    done = not outcome.in_flight and not outcome.silent
+    if form == "json":
+        console.result(_json(named, outcome, done=done))
+    elif done:
+        console.result(f"{named}: drained, no request in flight after {outcome.waited_s:.1f} s")
+    return 0 if done else 2
+
+
+def _json(named: Named, outcome: Outcome, *, done: bool) -> str:
+    value = {
+        "pool": named.pool.name,
+        "server": named.name,
+        "drained": done,
+        "in_flight": outcome.in_flight,
+        "waited_s": round(outcome.waited_s, 3),
+        "balancers": [
+            {"socket": one.place, "in_flight": one.in_flight, "error": one.error or None}
+            for one in outcome.seen
+        ],
+    }
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+class Progress:
+    """The requests in flight, on standard error: one line, rewritten, on a terminal, else a line a change."""
+
+    def __init__(self, console: Console, named: Named) -> None:
+        self._console = console
+        self._named = named
+        self._terminal = sys.stderr.isatty()
+        self._last = ""
+
+    def show(self, outcome: Outcome) -> None:
+        """Say how many requests are in flight, where that has changed."""
+        line = f"{self._named}: {_requests(outcome.in_flight)} in flight"
+        if self._terminal:
+            line += f", waiting for {outcome.waited_s:.0f} s"
+        if self._console.quiet or line == self._last or outcome.silent == outcome.seen:
+            return
+        self._last = line
+        if self._terminal:
+            sys.stderr.write(f"\r\x1b[K{line}")
+            sys.stderr.flush()
+        else:
+            self._console.note(line)
+
+    def end(self) -> None:
+        """Leave the rewritten line as it is."""
+        if self._terminal and self._last:
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+
+
+def _requests(number: int) -> str:
+    return "1 request" if number == 1 else f"{number} requests"
+
+
+def _seconds(text: str) -> float:
+    try:
+        return parse_duration(text) / 1_000
+    except ValueError as error:
+        raise click.UsageError(f"--timeout: {error}") from None

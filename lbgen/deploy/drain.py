@@ -1,0 +1,139 @@
+"""Taking a server out of HAProxy's rotation while it runs, and waiting for its last request."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbgen.deploy.running import FORCED_DRAIN, FORCED_MAINT, running
+from lbgen.deploy.runtime_socket import RuntimeSocket
+from lbgen.problems import LbgenError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from lbgen.deploy.running import RunningServer
+
+POLL_S = 0.5
+SETTLE_S = 0.1
+"""Until the first look: a request that was being assigned is counted by then."""
+
+
+class Seen(NamedTuple):
+    """What one balancer's socket said last."""
+
+    place: str
+    in_flight: int | None = None
+    """None: not known."""
+    error: str = ""
+    pid: str = ""
+
+    @property
+    def idle(self) -> bool:
+        return self.in_flight == 0
+
+
+class Outcome(NamedTuple):
+    """How a drain ended."""
+
+    seen: tuple[Seen, ...]
+    waited_s: float
+
+    @property
+    def in_flight(self) -> int:
+        """All requests in flight that are known of."""
+        return sum(one.in_flight or 0 for one in self.seen)
+
+    @property
+    def silent(self) -> tuple[Seen, ...]:
+        """The balancers on which it is not known whether the server is out and idle."""
+        return tuple(one for one in self.seen if one.error)
+
+
+def drain(  # noqa: PLR0913 - the server, and how to wait
+    places: Sequence[str],
+    pool: str,
+    name: str,
+    *,
+    bound: bool = False,
+    timeout_s: float,
+    report: Callable[[Outcome], None],
+) -> Outcome:
+    """Take the server out of rotation everywhere and wait until it is idle; `report` hears of each look.
+
+    `bound`: clients are bound to servers by a learned table, and would go on coming to
+    one that is only drained: it goes to maintenance. Balancers that do not answer are in
+    the outcome; an exception, such as a keyboard interrupt, leaves the server out.
+    """
+    begin = time.monotonic()
+    seen = tuple(_taken_out(place, pool, name, bound=bound) for place in places)
+    time.sleep(SETTLE_S)
+    while True:
+        seen = tuple(_look(one, pool, name) for one in seen)
+        outcome = Outcome(seen, time.monotonic() - begin)
+        report(outcome)
+        if all(one.idle or one.error for one in seen) or outcome.waited_s >= timeout_s:
+            return outcome
+        time.sleep(min(POLL_S, max(begin + timeout_s - time.monotonic(), 0)))
+
+
+def _taken_out(place: str, pool: str, name: str, *, bound: bool) -> Seen:
+    try:
+        socket = RuntimeSocket(place)
+        server = the_server(socket, pool, name)
+        pid = socket.info().get("Pid", "")
+        take_out(socket, server, "maint" if bound else "drain")
+    except LbgenError as error:
+        return Seen(place, error=str(error))
+    return Seen(place, server.in_flight, pid=pid)
+
+
+def take_out(socket: RuntimeSocket, server: RunningServer, state: str) -> None:
+    """Set a server to ``drain`` or ``maint``; one that is in maintenance stays there."""
+    name = f"{server.pool}/{server.name}"
+    if server.agent:
+        # Its next word would be 'ready', which ends a drain and a maintenance (seen on 2.6 to 3.2).
+        socket.order(f"disable agent {name}")
+    if not server.admin & FORCED_MAINT:
+        socket.order(f"set server {name} state {state}")
+
+
+def put_back(socket: RuntimeSocket, pool: str, name: str) -> RunningServer:
+    """Take a server back into rotation and return what it is then; raises `LbgenError`."""
+    server = the_server(socket, pool, name)
+    socket.order(f"set server {pool}/{name} state ready")
+    if server.agent:
+        socket.order(f"enable agent {pool}/{name}")
+    return the_server(socket, pool, name)
+
+
+def the_server(socket: RuntimeSocket, pool: str, name: str) -> RunningServer:
+    """Return a running server; raises `LbgenError` when it does not run there."""
+    servers = running(socket)
+    if (pool, name) in servers:
+        return servers[pool, name]
+    names = ", ".join(other for of, other in servers if of == pool)
+    there = f"pool {pool} has {names}" if names else f"it has no pool {pool}"
+    raise LbgenError(f"{socket.place}: runs no server {pool}/{name}: {there}")
+
+
+def _look(last: Seen, pool: str, name: str) -> Seen:
+    """Look at one balancer again; one that failed before is left alone."""
+    if last.error:
+        return last
+    try:
+        socket = RuntimeSocket(last.place)
+        server = the_server(socket, pool, name)
+        pid = socket.info().get("Pid", "")
+    except LbgenError as error:
+        return last._replace(in_flight=None, error=str(error))
+    if not server.admin & (FORCED_DRAIN | FORCED_MAINT):
+        return last._replace(
+            in_flight=None, error=f"{last.place}: {pool}/{name} was put back by somebody else"
+        )
+    if pid != last.pid and not last.idle:
+        return last._replace(
+            in_flight=None,
+            error=f"{last.place}: HAProxy was reloaded: what its old process still finishes cannot be seen",
+        )
+    return last._replace(in_flight=server.in_flight + server.queued, pid=pid)
