@@ -27,16 +27,18 @@ _ECDSA_WITH_SHA256 = bytes.fromhex("2a8648ce3d040302")
 _COMMON_NAME = bytes.fromhex("550403")
 
 
-def throwaway_bundle() -> str:
-    """Return a self-signed certificate followed by its key, both as PEM."""
+def throwaway_bundle(name: str = "lbgen check") -> str:
+    """Return a self-signed certificate for a name, followed by its key, both as PEM."""
     key = secrets.randbelow(_ORDER - 1) + 1
     public = _public_bits(key)
-    return _pem("CERTIFICATE", _certificate(key, public)) + _pem("EC PRIVATE KEY", _private_key(key, public))
+    return _pem("CERTIFICATE", _certificate(key, public, name)) + _pem(
+        "EC PRIVATE KEY", _private_key(key, public)
+    )
 
 
-def _certificate(key: int, public: bytes) -> bytes:
+def _certificate(key: int, public: bytes, common_name: str) -> bytes:
     algorithm = _der(_SEQUENCE, _der(_OBJECT, _ECDSA_WITH_SHA256))
-    word = _der(_SEQUENCE, _der(_OBJECT, _COMMON_NAME), _der(_TEXT, b"lbgen check"))
+    word = _der(_SEQUENCE, _der(_OBJECT, _COMMON_NAME), _der(_TEXT, common_name.encode()))
     name = _der(_SEQUENCE, _der(_SET, word))
     curve = _der(_SEQUENCE, _der(_OBJECT, _EC_PUBLIC_KEY), _der(_OBJECT, _PRIME256V1))
     body = _der(

@@ -45,6 +45,7 @@ class Wanted(NamedTuple):
     slots: int | None
     runtime: str
     images: tuple[str, ...]
+    stand_ins: bool
     expectations: tuple[str, ...]
     format: str
 
@@ -57,7 +58,8 @@ class Wanted(NamedTuple):
     default="bimodal",
     show_default=True,
     metavar="W",
-    help="bimodal, fixed, exponential, shared, NAME:key=value,...; or a trace: FILE.csv, FILE.jsonl.",
+    help="bimodal, fixed, exponential, shared, chat, NAME:key=value,...; FILE.yaml; "
+    "or a trace: FILE.csv, FILE.jsonl.",
 )
 @option("--strategy", "strategies", multiple=True, metavar="S", help="A strategy; may be repeated.")
 @option("--rate", type=click.FloatRange(0, 1e6, min_open=True), metavar="R", help="Requests a second.")
@@ -80,6 +82,7 @@ class Wanted(NamedTuple):
     help="Where everything runs: in containers, or as programs of this machine.",
 )
 @option("--image", "images", multiple=True, metavar="PROGRAM=IMAGE", help="For nginx, haproxy or mock.")
+@option("--stand-ins", is_flag=True, help="Make up the certificates that are not here.")
 @option(
     "--expect",
     "expectations",
@@ -105,7 +108,7 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     question = _question(usable_fleet(console, load_fleet(console, request), request), wanted)
     expectations.missing(expected, question.strategies)
     signal.signal(signal.SIGTERM, _interrupt)
-    made = plan(question, console.note)
+    made = plan(question, console.note, stand_ins=wanted.stand_ins)
     trial = _run(console, made, wanted)
     console.result(
         json.dumps(told.as_json_shape(trial), indent=2) if wanted.format == "json" else told.text(trial)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import tarfile
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import h11
@@ -13,16 +13,25 @@ import h11
 import lbgen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 CODE_FOLDER = "/lab"
 """Where lbgen and h11 stand in a container, for PYTHONPATH."""
 
 
-def pack(files: Mapping[str, str | bytes]) -> bytes:
-    """Return a tar archive of files by path, readable for every user."""
+def pack(files: Mapping[str, str | bytes], folders: Iterable[str] = ()) -> bytes:
+    """Return a tar archive of files by path, readable for every user; `folders`: empty ones, for everybody.
+
+    The folders that it needs are in it: an image need not have them. Those at the root keep what they are.
+    """
     buffer = io.BytesIO()
+    needed = {str(one) for path in files for one in PurePosixPath(path.lstrip("/")).parents if one.parts[1:]}
+    modes = dict.fromkeys(sorted(needed), 0o755) | {path.lstrip("/"): 0o777 for path in folders}
     with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for path, mode in modes.items():
+            entry = tarfile.TarInfo(path)
+            entry.type, entry.mode = tarfile.DIRTYPE, mode
+            archive.addfile(entry)
         for path, text in files.items():
             data = text.encode() if isinstance(text, str) else text
             entry = tarfile.TarInfo(path.lstrip("/"))

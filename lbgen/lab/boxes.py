@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -78,6 +79,20 @@ class Box:
                 break
             time.sleep(0.05)
         raise RigError(f"{self.container.name} did not get ready:\n{self.logs()[-3000:]}")
+
+    def wait_open(self, patience_s: float = START_PATIENCE_S) -> None:
+        """Return once somebody listens; raises `RigError` with the program's own words."""
+        end = time.monotonic() + patience_s
+        while time.monotonic() < end:
+            try:
+                with socket.create_connection((self.address, self.port), 2):
+                    return
+            except OSError:
+                self.container.reload()
+            if self.container.status in {"exited", "dead"}:
+                break
+            time.sleep(0.05)
+        raise RigError(f"it does not run; it says:\n{self.logs().strip()[-3000:]}")
 
     def answers(self, path: str) -> bool:
         """Tell whether a page answers 200."""
@@ -185,8 +200,7 @@ class Balancer(Box):
 
     def put(self, files: Iterable[RenderedFile]) -> None:
         """Write files into the target's folder."""
-        archive = pack({file.path: file.text for file in files})
-        self.container.put_archive(f"/etc/{self.target}", archive)
+        self.container.put_archive("/", pack(placed(self.target, files)))
 
     def reload(self, files: Iterable[RenderedFile] | None = None) -> None:
         """Make the program read its files again; with new ones, return when it serves by them.
@@ -231,6 +245,11 @@ class Balancer(Box):
         """
         script = "cat /proc/[0-9]*/status 2>/dev/null | awk '/^RssAnon:/ {sum += $2} END {print sum + 0}'"
         return int(self.run("sh", "-c", script))
+
+
+def placed(target: str, files: Iterable[RenderedFile]) -> dict[str, str | bytes]:
+    """Return rendered files by their places in a balancer's container."""
+    return {f"/etc/{target}/{file.path}": file.text for file in files}
 
 
 def _text(output: bytes | Iterable[bytes]) -> str:

@@ -65,9 +65,19 @@ class Gpu:
         return self._engine.kv_usage
 
     @property
+    def prompt_tokens(self) -> int:
+        """Tokens of the prompts of finished answers."""
+        return self._engine.prompt_tokens
+
+    @property
+    def hit_tokens(self) -> int:
+        """Those of them that the prefix cache held."""
+        return self._engine.hit_tokens
+
+    @property
     def hit_ratio(self) -> float:
         """Share of the prompt tokens that the prefix cache held, of finished answers."""
-        return self._engine.hit_tokens / max(1, self._engine.prompt_tokens)
+        return self.hit_tokens / max(1, self.prompt_tokens)
 
     def submit(self, prompt_tokens: int, output_tokens: int, prompt: bytes) -> Generation:
         """Give the engine a request."""

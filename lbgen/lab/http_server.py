@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import h11
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Awaitable, Callable, Sequence
 
 MAX_HEADERS = 256 * 1024
@@ -269,7 +270,7 @@ class Connection(asyncio.Protocol):
 
 
 class Server:
-    """Listens on one address and hands each request to one handler."""
+    """Listens and hands each request to one handler."""
 
     def __init__(
         self, handler: Callable[[Exchange], Awaitable[None]], keep_alive_s: float = KEEP_ALIVE_S
@@ -277,18 +278,19 @@ class Server:
         self.handler = handler
         self.keep_alive_s = keep_alive_s
         self.connections: set[Connection] = set()
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
 
-    async def listen(self, host: str, port: int) -> int:
-        """Begin to listen; return the port, which the system chooses for 0. Raises `OSError`."""
+    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
+        """Begin to listen, there too; return the port, which the system chooses for 0. Raises `OSError`."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self), host, port, backlog=4096)
-        return int(self._server.sockets[0].getsockname()[1])
+        server = await loop.create_server(lambda: Connection(self), host, port, backlog=4096, ssl=tls)
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
         """Stop listening and break every connection."""
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         for connection in tuple(self.connections):
             connection.reset()
 

@@ -10,7 +10,9 @@ import asyncio
 import gc
 import resource
 import signal
+import ssl
 import sys
+import tempfile
 from typing import TYPE_CHECKING
 
 from lbgen.lab.mock_server import MockGpu, Settings
@@ -33,25 +35,66 @@ def parser() -> argparse.ArgumentParser:
     line.add_argument("--engine", default="vllm", help="whose metric names are shown")
     line.add_argument("--load-seconds", type=float, default=0.0, help="how long /health answers 503 at first")
     line.add_argument("--chunk-ms", type=float, default=10.0, help="shortest time between pieces of a stream")
+    line.add_argument("--tls-port", type=int, help="serve TLS there, too; 0: any free port")
+    line.add_argument("--certificate", help="PEM file with certificate and key for it (default: made up)")
+    line.add_argument("--count", type=int, default=1, help="so many servers, on the following ports")
     line.add_argument("--keep-alive", type=float, default=5.0, help="seconds that an idle connection is kept")
     return line
 
 
 async def serve(arguments: argparse.Namespace) -> None:
     """Run until SIGTERM or SIGINT; raises `OSError` when the port is taken, `ValueError` for bad settings."""
-    settings = Settings(
-        arguments.name, arguments.profile, arguments.slots, arguments.speed,
-        tuple(arguments.model or ("mock",)), arguments.engine, arguments.load_seconds,
-        arguments.chunk_ms / 1000,
-    )  # fmt: skip
-    mock = MockGpu(settings, arguments.keep_alive)
-    port = await mock.listen(arguments.host, arguments.port)
-    print(f"mock GPU {arguments.name} on {arguments.host}:{port}", flush=True)
+    mocks = [await _start(arguments, number) for number in range(arguments.count)]
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     await stopped.wait()
-    await mock.close()
+    for mock in mocks:
+        await mock.close()
+
+
+async def _start(arguments: argparse.Namespace, number: int) -> MockGpu:
+    name = f"{arguments.name}-{number}" if arguments.count > 1 else arguments.name
+    settings = Settings(
+        name, arguments.profile, arguments.slots, arguments.speed, tuple(arguments.model or ("mock",)),
+        arguments.engine, arguments.load_seconds, arguments.chunk_ms / 1000,
+    )  # fmt: skip
+    mock = MockGpu(settings, arguments.keep_alive)
+    host, secure = arguments.host, ""
+    port = await mock.listen(host, _following(arguments.port, number))
+    if arguments.tls_port is not None:
+        tls = server_context(arguments.certificate)
+        secure = (
+            f", with TLS on {host}:{await mock.listen(host, _following(arguments.tls_port, number), tls)}"
+        )
+    print(f"mock GPU {name} on {host}:{port}{secure}", flush=True)
+    return mock
+
+
+def _following(port: int, number: int) -> int:
+    """Return the port of the server of this number; 0 stays any free one."""
+    return port and port + number
+
+
+def server_context(path: str | None) -> ssl.SSLContext:
+    """Return how a mock GPU server speaks TLS; None: with a certificate that is made up.
+
+    Raises `ValueError` for a file that is not there or holds no certificate with its key.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if path is not None:
+        try:
+            context.load_cert_chain(path)
+        except OSError as error:  # ssl.SSLError is one
+            raise ValueError(f"{path}: no certificate with its key: {error.strerror or error}") from None
+        return context
+    from lbgen.checker.certificate import throwaway_bundle  # noqa: PLC0415 - not where only a mock runs
+
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+        file.write(throwaway_bundle("localhost"))
+        file.flush()
+        context.load_cert_chain(file.name)
+    return context
 
 
 def raise_descriptor_limit() -> None:

@@ -19,6 +19,8 @@ from lbgen.simulate.keyed import KeyedEngine
 from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
 
 if TYPE_CHECKING:
+    import ssl
+
     from lbgen.lab.http_server import Header
 
 GENERATIONS = ("/v1/completions", "/v1/chat/completions")
@@ -57,9 +59,9 @@ class MockGpu:
         self._configure(settings)
         self._server = Server(self.handle, keep_alive_s)
 
-    async def listen(self, host: str, port: int) -> int:
-        """Begin to serve; return the port. Raises `OSError`."""
-        return await self._server.listen(host, port)
+    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
+        """Begin to serve, there too; return the port. Raises `OSError`."""
+        return await self._server.listen(host, port, tls)
 
     async def close(self) -> None:
         """Stop."""
@@ -186,6 +188,7 @@ class MockGpu:
         profile = profile.with_slots(settings.slots)
         if settings.kv_tokens is not None:
             profile = profile._replace(kv_tokens=settings.kv_tokens)
+        self._caches = profile.prefix_cache
         self.gpu = Gpu(KeyedEngine(profile), settings.speed, self.record.late)
         self._ready_at = self._loop.time() + settings.load_s
         self._headers: tuple[Header, ...] = (("x-mock-server", settings.name),)
@@ -195,7 +198,9 @@ class MockGpu:
         return {
             "name": self.settings.name, "pid": os.getpid(), "in_flight": record.in_flight,
             "most_in_flight": record.most_in_flight, "running": self.gpu.running, "waiting": self.gpu.waiting,
-            "hit_ratio": self.gpu.hit_ratio, "late_p99_s": record.lateness.at(0.99)[0],
+            "hit_ratio": self.gpu.hit_ratio, "hit_tokens": self.gpu.hit_tokens,
+            "finished_prompt_tokens": self.gpu.prompt_tokens, "prefix_cache": self._caches,
+            "late_p99_s": record.lateness.at(0.99)[0],
             "outcomes": dict(record.outcomes), "paths": dict(record.paths),
             "generated_tokens": record.generated_tokens, "connections": len(self._server.connections) - 1,
         }  # fmt: skip

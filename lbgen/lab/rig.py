@@ -10,11 +10,9 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
-import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Network
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import docker
@@ -22,7 +20,8 @@ from docker.errors import APIError, NotFound
 from docker.types import EndpointConfig, IPAMConfig, IPAMPool
 
 from lbgen.lab.archive import CODE_FOLDER, pack, packed_code
-from lbgen.lab.boxes import SUPERVISOR, Balancer, MockBox
+from lbgen.lab.boxes import SUPERVISOR, Balancer, MockBox, placed
+from lbgen.lab.owners import is_stale, owner
 from lbgen.lab.problems import RigError
 
 if TYPE_CHECKING:
@@ -78,9 +77,19 @@ class Rig:
         return str(self._addresses[1])
 
     def mocks(
-        self, names: Iterable[str], image: str, *, port: int = 8000, **options: object
+        self,
+        names: Iterable[str],
+        image: str,
+        *,
+        port: int = 8000,
+        beside: Mapping[str, bytes] = {},
+        **options: object,
     ) -> list[MockBox]:
-        """Start a mock GPU server for each name, with options of its command line; return them when ready."""
+        """Start a mock GPU server for each name, with options of its command line; return them when ready.
+
+        `beside`: further files in its container.
+        """
+        archive = pack(beside)
 
         def start(name: str) -> MockBox:
             words = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
@@ -96,7 +105,7 @@ class Rig:
                 f"--name={name}",
                 *words,
             ]
-            box = MockBox(*self._start(name, image, command, {"/": packed_code()}), port)
+            box = MockBox(*self._start(name, image, command, (packed_code(), archive)), port)
             box.wait_ready("/health")
             return box
 
@@ -108,32 +117,37 @@ class Rig:
         image: str,
         files: Iterable[RenderedFile],
         *,
-        port: int = PORT,
-        probe: str = "/lb/live",
+        probe: str | None = "/lb/live",
+        beside: bytes | None = None,
     ) -> Balancer:
         """Start NGINX or HAProxy with the rendered files as they are; return it when it answers.
 
-        Raises `RigError`.
+        `probe` None: when it listens. `beside`: an archive of further files. Raises `RigError`.
         """
-        archives = {f"/etc/{target}": pack({file.path: file.text for file in files})}
-        container, address = self._start("lb", image, COMMANDS[target], archives)
-        box = Balancer(container, address, port, target)
-        box.wait_ready(probe)
+        archives = [pack(placed(target, files)), *([beside] if beside else ())]
+        box = Balancer(*self._start("lb", image, COMMANDS[target], archives), PORT, target)
+        if probe is None:
+            box.wait_open()
+        else:
+            box.wait_ready(probe)
         return box
 
     def _start(
-        self, name: str, image: str, command: list[str], archives: Mapping[str, bytes]
+        self, name: str, image: str, command: list[str], archives: Iterable[bytes]
     ) -> tuple[Container, str]:
         address = str(self._addresses[next(self._hosts)])
         endpoint = EndpointConfig(self._docker.api.api_version, aliases=[name], ipv4_address=address)
-        container = self._docker.containers.create(
-            image, command, entrypoint=[], hostname=name, labels=self._labels, network=self.network,
-            networking_config={self.network: endpoint}, environment={"PYTHONPATH": CODE_FOLDER},
-        )  # fmt: skip
-        self._containers.append(container)
-        for folder, archive in archives.items():
-            container.put_archive(folder, archive)
-        container.start()
+        try:
+            container = self._docker.containers.create(
+                image, command, entrypoint=[], hostname=name, labels=self._labels, network=self.network,
+                networking_config={self.network: endpoint}, environment={"PYTHONPATH": CODE_FOLDER},
+            )  # fmt: skip
+            self._containers.append(container)
+            for archive in archives:
+                container.put_archive("/", archive)
+            container.start()
+        except APIError as error:
+            raise RigError(f"the image {image} does not run {command[0]}: {error.explanation}") from None
         return container, address
 
     def _make_network(self) -> tuple[Network, IPv4Network]:
@@ -168,6 +182,10 @@ def connect() -> DockerClient:
         client = docker.from_env(timeout=120)
         client.ping()
     except docker.errors.DockerException as error:
+        if "PermissionError" in str(error):
+            raise RigError(
+                "Docker is here, but may not be used by this user: add them to the group docker, or use sudo"
+            ) from None
         raise RigError(f"no Docker engine answers: {error}") from None
     return client
 
@@ -175,30 +193,11 @@ def connect() -> DockerClient:
 def sweep(client: DockerClient) -> None:
     """Remove what rigs left behind whose program is gone."""
     for container in client.containers.list(all=True, filters={"label": LABEL}):
-        if _is_stale(container.labels[LABEL]):
+        if is_stale(container.labels[LABEL]):
             _remove_quietly(container)
     for network in client.networks.list(filters={"label": LABEL}):
-        if _is_stale(network.attrs["Labels"][LABEL]):
+        if is_stale(network.attrs["Labels"][LABEL]):
             _remove_quietly(network)
-
-
-def owner(pid: int) -> str:
-    """Return the label of what a process of this machine owns."""
-    # The start time tells the process from a later one with the same number.
-    return f"{socket.gethostname()} {pid} {_start_time(pid)}"
-
-
-def _start_time(pid: int) -> str | None:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return None
-
-
-def _is_stale(label: str) -> bool:
-    """Tell whether an owner is gone; those of other machines are left alone."""
-    host, pid, start = label.split()
-    return host == socket.gethostname() and _start_time(int(pid)) != start
 
 
 def _remove_quietly(thing: Any) -> None:  # noqa: ANN401 - a container or a network

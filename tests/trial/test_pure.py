@@ -1,6 +1,7 @@
 """The parts of a trial that need no program: mapping, speed, figures, JSON."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -8,10 +9,11 @@ from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
 from lbgen.lab.load import Lateness as DriverLateness
 from lbgen.lab.load import Planned, Result
-from lbgen.lab.trial import agreement, mapping, speed
-from lbgen.lab.trial.conduct import Measured, Trial, plan
-from lbgen.lab.trial.measure import Lateness, figures, load_stdev, planned
+from lbgen.lab.trial import agreement, certificates, mapping, speed
+from lbgen.lab.trial.conduct import Measured, Trial
+from lbgen.lab.trial.measure import Lateness, figures, load_stdev
 from lbgen.lab.trial.places import images_of
+from lbgen.lab.trial.sending import Sender
 from lbgen.lab.trial.told import as_json_shape
 from lbgen.model import Fleet
 from lbgen.problems import LbgenError
@@ -48,15 +50,31 @@ def test_only_addresses_are_mapped() -> None:
 def test_requests_carry_what_the_route_asks_for() -> None:
     way = mapping.way_to(_fleet(), _fleet().pools[0])
     assert (way.path, way.model) == ("/v1/completions", "llama-70b")
-    sent = planned(workload("fixed:prompt=8,output=3").requests(1, 1.0, 2), 10.0, way, {"A": "b"})
+    load = workload("fixed:prompt=8,output=3")
+    sent = Sender(load, way, _fleet().pools[0], [{"A": "b"}]).planned(load.requests(1, 1.0, 2), 10.0)
     assert [(len(one.prompt), one.output_tokens, one.model) for one in sent] == [(32, 3, "llama-70b")] * 2
     assert sent[0].headers == {"A": "b"}
 
 
-def test_tls_is_refused_with_a_way_out() -> None:
-    fleet = _fleet("pools: {chat: {servers: [a:1], tls: {ca: x.pem}}}\n")
-    with pytest.raises(LbgenError, match=r"--set pools.chat.tls=null"):
-        mapping.way_to(fleet, fleet.pools[0])
+def test_absent_certificates_are_named_with_a_way_out(tmp_path: Path) -> None:
+    tls = f"{{certificate: {tmp_path}/here.pem, key: {tmp_path}/gone.pem}}"
+    fleet = _fleet(
+        f"{SMALL}listeners: {{a: {{bind: '127.0.0.1:443', tls: {tls}, routes: [{{pool: chat}}]}}}}"
+    )
+    (tmp_path / "here.pem").write_text("x")
+    with pytest.raises(LbgenError, match=r"read\): [^,]*/gone\.pem; .* --stand-ins"):
+        certificates.refuse_absent(fleet, fleet.pools[0], ["nginx", "haproxy"])
+    (tmp_path / "gone.pem").write_text("x")
+    certificates.refuse_absent(fleet, fleet.pools[0], ["nginx", "haproxy"])
+
+
+def test_authorities_are_ours_and_need_not_be_here(tmp_path: Path) -> None:
+    fleet = _fleet("pools: {chat: {servers: [a:1, a:2], tls: {ca: /nowhere/x.pem}}}\n")
+    certificates.refuse_absent(fleet, fleet.pools[0], ["nginx"])
+    bundle = certificates.Bundle.make(tmp_path, fleet.pools[0])
+    tls = certificates.ours(fleet, fleet.pools[0], bundle).pools[0].tls
+    assert tls is not None
+    assert (tls.ca, tls.server_name) == (str(bundle.path), "a")
 
 
 def test_the_clock_is_as_fast_as_the_machine_holds() -> None:
@@ -103,15 +121,6 @@ def test_json_has_the_shape_of_simulate() -> None:
     assert result["predicted"]["target"] == result["target"] == "nginx"
     assert result["late_s"]["driver"]["p99_s"] == 0.002
     assert all(gap["agrees"] for gap in result["agreement"])
-
-
-def test_conversations_cannot_be_sent_open_loop() -> None:
-    fleet = _fleet()
-    question = Question(
-        fleet, fleet.pools[0], ("least_conn",), ("nginx",), workload("chat"), 20, (1,), alone=True
-    )
-    with pytest.raises(LbgenError, match="use shared"):
-        plan(question, lambda _: None)
 
 
 def test_images_are_named_by_program() -> None:

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from lbgen.lab.trial import agreement, mapping, measure, speed
+from lbgen.lab import engine_metrics
+from lbgen.lab.trial import agreement, certificates, mapping, measure, speed
+from lbgen.lab.trial.ready import Asked
+from lbgen.lab.trial.sending import Sender, client_keys
+from lbgen.lab.trial.watching import STRATEGY as WATCHED
 from lbgen.problems import LbgenError
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
 from lbgen.simulate.pool import setup_of
 from lbgen.simulate.run import Task, cores
 from lbgen.simulate.study import Plan as Runs
-from lbgen.simulate.study import answer, strategies_of
+from lbgen.simulate.study import answer, missing_facts, strategies_of
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from lbgen.lab import load
     from lbgen.lab.trial.agreement import Gap
-    from lbgen.lab.trial.mapping import Way
+    from lbgen.lab.trial.mapping import Standing, Way
     from lbgen.lab.trial.measure import Lateness
+    from lbgen.lab.trial.ready import Serving
     from lbgen.model import Fleet, Pool
     from lbgen.render import RenderedFile
     from lbgen.simulate.result import Row
     from lbgen.simulate.study import Answer, Question
-    from lbgen.units import Address
+    from lbgen.simulate.workload import Workload
 
 CHUNK_S = 0.25
 """Tokens after the first travel together for so long, on the wall clock: their times are not measured."""
@@ -40,13 +44,11 @@ class Runtime(Protocol):
 
     name: str
 
-    def mocks(self, settings: Sequence[Mapping[str, object]]) -> dict[str, Address]:
-        """Start mock GPU servers with these settings; return their addresses by name."""
+    def mocks(self, settings: Sequence[Mapping[str, object]], pool: Pool) -> dict[str, Standing]:
+        """Start mock GPU servers for a pool with these settings; return where they are by name."""
 
-    def balancer(
-        self, target: str, fleet: Fleet, pool: Pool, way: Way, servers: Mapping[str, Address]
-    ) -> AbstractContextManager[tuple[str, tuple[RenderedFile, ...]]]:
-        """Run a balancer; give its URL and its files."""
+    def balancer(self, asked: Asked, way: Way) -> AbstractContextManager[Serving]:
+        """Run a balancer."""
 
 
 class Measured(NamedTuple):
@@ -79,16 +81,17 @@ class Plan(NamedTuple):
     way: Way
 
 
-def plan(question: Question, say: Callable[[str], None]) -> Plan:
-    """Return what can be tried of a question with targets; `say` hears what cannot. Raises `LbgenError`."""
-    way = mapping.way_to(question.fleet, question.pool)
-    sample = next(iter(question.workload.requests(0, 1.0, 1)))
-    sample.finished = 0.0  # as if it were answered: only then another one follows
-    if question.workload.follow(sample, 0.0) is not None:
-        raise LbgenError(
-            f"the requests of {question.workload.name} follow from answers, and a trial sends them when "
-            "they are due: use shared, or simulate"
-        )
+def plan(question: Question, say: Callable[[str], None], *, stand_ins: bool = False) -> Plan:
+    """Return what can be tried of a question with targets; `say` hears what cannot. Raises `LbgenError`.
+
+    `stand_ins`: certificates that are not here are made up.
+    """
+    way = mapping.way_to(question.fleet, question.pool, chat=_is_talk(question.workload))
+    if not stand_ins:
+        certificates.refuse_absent(question.fleet, question.pool, question.targets)
+    absent = client_keys(question.fleet, way, question.pool)[1]
+    if absent:
+        say(f"trial: stand-ins for secrets: {', '.join(absent)}")
     usable = [(target, _usable(question, target, say)) for target in question.targets]
     usable = [(target, names) for target, names in usable if names]
     if not usable:
@@ -100,6 +103,12 @@ def plan(question: Question, say: Callable[[str], None]) -> Plan:
         longest = max(row.runs[0].duration_s for one in predictions for row in one.rows)
         step = min(server.profile.step for server in predictions[0].setup.servers)
         chosen = speed.choose(longest, predictions[0].rate_per_s, step, carried)
+        if any(row.strategy == WATCHED for one in predictions for row in one.rows):
+            chosen = min(chosen, 1.0)  # the agent and HAProxy's questions go by the clock
+    for name in missing_facts(
+        question.workload, list(dict.fromkeys(sum((names for _, names in usable), ())))
+    ):
+        say(f"trial: requests of {question.workload.name} have no {name}: try --workload chat or shared")
     return Plan(question, tuple(predictions), chosen, way)
 
 
@@ -107,43 +116,59 @@ def conduct(made: Plan, runtime: Runtime, detail: Callable[[str], None]) -> Iter
     """Yield each strategy on each target as it is measured. Raises `RigError`."""
     question, way = made.question, made.way
     profiles = {one.name: one.profile for one in made.predictions[0].setup.servers}
+    engine = question.pool.engine if question.pool.engine in engine_metrics.NAMES else "vllm"
     servers = runtime.mocks(
         [
             {"name": name, "profile": profile.name, "slots": profile.slots, "speed": made.speed,
-             "chunk_s": CHUNK_S, "engine": "vllm"}
+             "chunk_s": CHUNK_S, "engine": engine}
             for name, profile in profiles.items()
-        ]
+        ],
+        question.pool,
     )  # fmt: skip
-    seed = question.seeds[0]
+    keys = client_keys(question.fleet, way, question.pool)[0]
     for found in made.predictions:
         target = found.question.targets[0]
         for row in found.rows:
-            requests = question.workload.requests(seed, found.rate_per_s, question.requests)
-            sent = measure.planned(requests, made.speed, way, {**way.headers, **_key(question.fleet, way)})
             parameters = setup_of(question.fleet, question.pool, row.strategy, None, ()).parameters
             fleet = mapping.with_strategy(question.fleet, question.pool, row.strategy, parameters)
-            pool = fleet.pool(question.pool.name)
-            with runtime.balancer(target, fleet, pool, way, servers) as (url, files):
-                detail(f"{target}, {row.strategy}: {_differences(fleet, target, files)}")
-                taken = _measured(url, sent, servers, made.speed, detail)
+            asked = Asked(target, fleet, fleet.pool(question.pool.name), servers)
+            sender = Sender(question.workload, way, asked.pool, keys)
+            with runtime.balancer(asked, way) as serving:
+                detail(f"{target}, {row.strategy}: {_differences(fleet, target, serving.files)}")
+                taken = _measured(made, found, Run(serving, sender, servers), detail)
             gaps = _compared(found, row, taken, made.speed)
             yield Measured(row, row._replace(runs=(taken.figures,)), taken.late, gaps)
 
 
-def _measured(
-    url: str,
-    sent: Sequence[load.Planned],
-    servers: Mapping[str, Address],
-    factor: float,
-    detail: Callable[[str], None],
-) -> measure.Taken:
+class Run(NamedTuple):
+    """What one measurement needs."""
+
+    serving: Serving
+    sender: Sender
+    servers: Mapping[str, Standing]
+
+
+def _measured(made: Plan, found: Answer, run: Run, detail: Callable[[str], None]) -> measure.Taken:
     """Measure; a run that something else on this machine disturbed is repeated, twice at most."""
     for _ in range(AGAIN):
         try:
-            return measure.measure(url, sent, servers, factor)
+            return _once(made, found, run)
         except measure.TooLateError as error:
             detail(f"once more, because {error}")
-    return measure.measure(url, sent, servers, factor)
+    return _once(made, found, run)
+
+
+def _once(made: Plan, found: Answer, run: Run) -> measure.Taken:
+    question = made.question
+    requests = question.workload.requests(question.seeds[0], found.rate_per_s, question.requests)
+    sent = run.sender.planned(requests, made.speed)
+    return measure.measure(run.serving, sent, run.servers, made.speed, run.sender.follow)
+
+
+def _is_talk(workload: Workload) -> bool:
+    """Tell whether requests belong to sessions or share a beginning: such are sent as chats."""
+    sample = next(iter(workload.requests(0, 1.0, 1)))
+    return sample.session is not None or sample.prefix is not None
 
 
 def _compared(found: Answer, row: Row, taken: measure.Taken, factor: float) -> tuple[Gap, ...]:
@@ -181,17 +206,6 @@ def _faster(question: Question, factor: float, target: str, names: tuple[str, ..
     pool = question.pool
     pool = pool._replace(queue=pool.queue._replace(timeout=round(pool.queue.timeout * factor)))
     return question._replace(pool=pool, targets=(target,), strategies=names, alone=True)
-
-
-def _key(fleet: Fleet, way: Way) -> dict[str, str]:
-    """Return the header with a client's key, where one is asked for."""
-    auth = way.listener.auth
-    if not auth.clients:
-        return {}
-    client = next(one for one in fleet.clients if one.name in auth.clients)
-    value = StandInSecrets().resolve(client.keys[0])
-    bearer = auth.header.lower() == "authorization"
-    return {auth.header: f"Bearer {value}" if bearer else value}
 
 
 def _differences(fleet: Fleet, target: str, files: Iterable[RenderedFile]) -> str:

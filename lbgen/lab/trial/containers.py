@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
-import tempfile
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import docker
 from docker.errors import APIError, ImageNotFound
+from docker.utils import parse_repository_tag
 
 from lbgen.checker.stand_ins import stand_in
 from lbgen.checker.surroundings import Surroundings
+from lbgen.lab import owners
+from lbgen.lab.archive import pack
 from lbgen.lab.problems import RigError
 from lbgen.lab.rig import PORT, Rig, connect
-from lbgen.lab.trial.mapping import binds_of, readdressed, without_socket
-from lbgen.render import render
-from lbgen.secret_values import StandInSecrets
+from lbgen.lab.trial.certificates import Bundle, contents_of
+from lbgen.lab.trial.mapping import Standing, binds_of, within
+from lbgen.lab.trial.ready import Asked, Serving, ready
+from lbgen.lab.trial.sending import Marks
+from lbgen.lab.trial.watching import STRATEGY, agent
 from lbgen.units import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from docker import DockerClient
 
     from lbgen.lab.trial.mapping import Way
     from lbgen.model import Fleet, Pool
-    from lbgen.render import RenderedFile
 
 MOCK_IMAGE = "python:3.11-slim"
+MOCK_PORT, MOCK_TLS_PORT = 8000, 8443
+CERTIFICATE = "/lab/mock.pem"
+AT_ONCE = 8
+"""Containers that are started side by side."""
 FURTHER_PORTS = 20_000
 """Where listeners that are not tried go, inside the balancer's container."""
+
+
+SOCKETS = "/tmp/lbgen"  # noqa: S108 - in a container of our own
+
+
+class Inside(Surroundings):
+    """A container: files of this machine are copied into it, and its program stays who it is."""
+
+    def user(self, name: str | None) -> str | None:
+        """Return None: whom the image knows is not known."""
+        if name is not None:
+            self.note("user", name)
+        return None
 
 
 class Containers:
@@ -41,50 +62,66 @@ class Containers:
     def __init__(self, images: Mapping[str, str]) -> None:
         self._images = images
         self._client = connect()
-        self._rig = Rig(self._client)
+        self._stack = ExitStack()
+        self._rig = self._stack.enter_context(Rig(self._client))
+        self._folder = Path(self._stack.enter_context(owners.make_folder()))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._rig.close()
+        self._stack.close()
 
-    def mocks(self, settings: Sequence[Mapping[str, object]]) -> dict[str, Address]:
-        """Start mock GPU servers; return their addresses by name. Raises `RigError`."""
+    def mocks(self, settings: Sequence[Mapping[str, object]], pool: Pool) -> dict[str, Standing]:
+        """Start mock GPU servers for a pool; return where they are by name. Raises `RigError`."""
         image = self._image("mock", MOCK_IMAGE)
-        found = {}
-        for one in settings:
+        self._bundle = Bundle.make(self._folder, pool)
+        beside = {CERTIFICATE: self._bundle.path.read_bytes()} if pool.tls else {}
+        secured = {"tls_port": MOCK_TLS_PORT, "certificate": CERTIFICATE} if pool.tls else {}
+
+        def start(one: Mapping[str, object]) -> tuple[str, Standing]:
             options: dict[str, Any] = {
                 key: value for key, value in one.items() if key not in {"name", "chunk_s"}
             }
-            chunk_ms = float(str(one["chunk_s"])) * 1000
-            (box,) = self._rig.mocks([str(one["name"])], image, chunk_ms=chunk_ms, **options)
-            found[str(one["name"])] = Address(box.address, box.port)
-        return found
+            options |= {"chunk_ms": float(str(one["chunk_s"])) * 1000, **secured}
+            name = str(one["name"])
+            (box,) = self._rig.mocks([name], image, port=MOCK_PORT, beside=beside, **options)
+            control = Address(box.address, MOCK_PORT)
+            return name, Standing(control._replace(port=MOCK_TLS_PORT) if pool.tls else control, control)
+
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            return dict(threads.map(start, settings))
 
     @contextmanager
-    def balancer(
-        self, target: str, fleet: Fleet, pool: Pool, way: Way, servers: Mapping[str, Address]
-    ) -> Iterator[tuple[str, tuple[RenderedFile, ...]]]:
-        """Run a balancer for the fleet; give its URL and its files. Raises `RigError`."""
+    def balancer(self, asked: Asked, way: Way) -> Iterator[Serving]:
+        """Run a balancer; give where it serves, and its files. Raises `RigError`."""
+        target, fleet = asked.target, asked.fleet
         image = self._image(target, f"{target}:{fleet.target(target).version}")
+        if Marks.of(asked.pool).kind == "ip":
+            raise RigError("to containers all requests come from one address: use --runtime process")
         tried = way.listener.binds[0]
         listeners = {
             bind: Address("*", PORT) if bind == tried else Address("127.0.0.1", FURTHER_PORTS + number)
             for number, bind in enumerate(binds_of(fleet))
         }
-        moved = readdressed(fleet, pool, servers, listeners)
-        moved = moved._replace(targets=tuple(without_socket(one, "/tmp") for one in moved.targets))  # noqa: S108 - the container's
-        with tempfile.TemporaryDirectory(prefix="lbgen-trial-") as name:
-            directory = fleet.target(target).directory
-            around = Surroundings(Path(name), directory, in_container=True, resolve=False)
-            moved = stand_in(moved, target, around, opens=False)
-        files = render(moved, target, secrets=StandInSecrets())
-        box = self._rig.balancer(target, image, files, probe=way.listener.status.live or "/")
-        try:
-            yield box.url, files
-        finally:
-            box.remove()
+        with ExitStack() as stack:
+            if asked.pool.strategy.name == STRATEGY:
+                watching = agent(asked.pool, asked.servers, self._folder, self._rig.gateway)
+                asked = asked._replace(agent=stack.enter_context(watching))
+            made = ready(asked, listeners, self._bundle, self._stood_in(asked))
+            try:
+                beside = pack(contents_of(made.fleet), folders=[SOCKETS])
+                box = self._rig.balancer(target, image, made.files, probe=None, beside=beside)
+            except RigError as error:
+                raise RigError(f"{target} in {image}: {error}") from None
+            stack.callback(box.remove)
+            yield Serving.at(Address(box.address, PORT), way.listener, self._bundle, made.files)
+
+    def _stood_in(self, asked: Asked) -> Callable[[Fleet], Fleet]:
+        """Return what makes a fleet one that runs in a container, with the certificates of this machine."""
+        directory = asked.fleet.target(asked.target).directory
+        around = Inside(self._folder, directory, in_container=False, resolve=False)
+        return lambda fleet: within(stand_in(fleet, asked.target, around, opens=False), SOCKETS)
 
     def _image(self, program: str, official: str) -> str:
         """Return an image that is there, fetched when it is an official one. Raises `RigError`."""
@@ -104,7 +141,7 @@ def _is_there(client: DockerClient, image: str) -> bool:
 
 
 def _fetch(client: DockerClient, program: str, image: str) -> None:
-    repository, _, tag = image.partition(":")
+    repository, tag = parse_repository_tag(image)
     try:
         client.images.pull(repository, tag or "latest")
     except (APIError, docker.errors.DockerException) as error:

@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from lbgen.model import Fleet, Health, Listener, Pool, Route, TargetSettings
     from lbgen.units import Address
 
-COMPLETIONS = "/v1/completions"
+COMPLETIONS, CHAT = "/v1/completions", "/v1/chat/completions"
+
+
+class Standing(NamedTuple):
+    """Where a mock GPU server is."""
+
+    door: Address
+    """What the balancer calls."""
+    control: Address
+    """Plain HTTP in any case."""
 
 
 class Way(NamedTuple):
@@ -23,6 +32,17 @@ class Way(NamedTuple):
     path: str
     model: str
     headers: Mapping[str, str]
+
+    @property
+    def chat(self) -> bool:
+        """True: requests are chats, with messages."""
+        return self.path.endswith(CHAT.removeprefix("/v1"))
+
+    @property
+    def server_name(self) -> str | None:
+        """Whom a TLS client asks for."""
+        host = self.headers.get("Host")
+        return host.partition(":")[0] if host and self.listener.tls else None
 
 
 def with_strategy(fleet: Fleet, pool: Pool, name: str, parameters: Mapping[str, object]) -> Fleet:
@@ -37,15 +57,20 @@ def with_strategy(fleet: Fleet, pool: Pool, name: str, parameters: Mapping[str, 
 
 
 def readdressed(
-    fleet: Fleet, pool: Pool, servers: Mapping[str, Address], listeners: Mapping[Address, Address]
+    fleet: Fleet,
+    pool: Pool,
+    servers: Mapping[str, Address],
+    listeners: Mapping[Address, Address],
+    agent: Address | None = None,
 ) -> Fleet:
-    """Return the fleet with the addresses of one pool's servers, by name, and of listeners mapped."""
+    """Return the fleet with mapped addresses: of one pool's servers by name, of listeners, of the agent."""
 
     def moved(one: Pool) -> Pool:
         if one.name != pool.name:
             return one
         there = tuple(server._replace(address=servers[server.name]) for server in one.servers)
-        return one._replace(servers=there, discover=None, health=_on_server(one))
+        strategy = _asking(one.strategy, agent) if agent else one.strategy
+        return one._replace(servers=there, discover=None, health=_on_server(one), strategy=strategy)
 
     def bound(binds: tuple[Address, ...]) -> tuple[Address, ...]:
         return tuple(dict.fromkeys(listeners.get(bind, bind) for bind in binds))
@@ -61,38 +86,51 @@ def readdressed(
     )
 
 
+def _asking(strategy: StrategyChoice, agent: Address) -> StrategyChoice:
+    place = {"agent_host": agent.host, "agent_port": agent.port}
+    return strategy._replace(parameters={**strategy.parameters, **place})
+
+
 def binds_of(fleet: Fleet) -> list[Address]:
     """Return every address that the balancer listens on, each once."""
     found = [bind for one in fleet.listeners for bind in (*one.binds, *one.redirect_from)]
     return list(dict.fromkeys((*found, *(fleet.metrics.binds if fleet.metrics else ()))))
 
 
-def without_socket(settings: TargetSettings, folder: str) -> TargetSettings:
-    """Return settings with the runtime socket in a folder of the trial's own."""
-    return settings._replace(runtime_socket=f"{folder}/admin.sock") if settings.runtime_socket else settings
+def within(fleet: Fleet, folder: str, directory: str | None = None) -> Fleet:
+    """Return the fleet with runtime sockets in a folder of the trial's own, and its files in `directory`."""
+
+    def moved(settings: TargetSettings) -> TargetSettings:
+        socket = f"{folder}/admin.sock" if settings.runtime_socket else None
+        return settings._replace(runtime_socket=socket, directory=directory or settings.directory)
+
+    return fleet._replace(targets=tuple(map(moved, fleet.targets)))
 
 
-def way_to(fleet: Fleet, pool: Pool) -> Way:
-    """Return how to reach a pool; raises `LbgenError`, with what to change, when a trial cannot."""
-    _refuse(pool.tls is not None, f"pool {pool.name} speaks TLS, mock GPU servers do not", _unset(pool))
+def way_to(fleet: Fleet, pool: Pool, *, chat: bool = False) -> Way:
+    """Return how to reach a pool, by `chat` or by whatever a route takes.
+
+    Raises `LbgenError`, with what to change, when a trial cannot.
+    """
     _refuse(pool.protocol != "http", f"pool {pool.name} speaks {pool.protocol}, mock GPU servers HTTP/1.1",
             f"--set pools.{pool.name}.protocol=http")  # fmt: skip
-    for listener in fleet.listeners:
-        for route in listener.routes:
-            way = _along(listener, route, pool)
-            if way is not None:
-                _reachable(listener)
-                return way
+    for endpoint in (CHAT, COMPLETIONS) if chat else (COMPLETIONS, CHAT):
+        for listener in fleet.listeners:
+            for route in listener.routes:
+                way = _along(listener, route, pool, endpoint)
+                if way is not None:
+                    _reachable(listener)
+                    return way
     raise LbgenError(f"no route that a completion can take leads to the pool {pool.name}")
 
 
-def _along(listener: Listener, route: Route, pool: Pool) -> Way | None:
+def _along(listener: Listener, route: Route, pool: Pool, endpoint: str) -> Way | None:
     match = route.match
     if pool.name != route.pool or match.prompt_over or match.max_tokens_over or match.websocket:
         return None
     if match.methods and "POST" not in match.methods:
         return None
-    path = _path(route)
+    path = _path(route, endpoint)
     if path is None:
         return None
     headers = dict(match.headers)
@@ -102,36 +140,25 @@ def _along(listener: Listener, route: Route, pool: Pool) -> Way | None:
     return Way(listener, path, model, headers)
 
 
-def _path(route: Route) -> str | None:
+def _path(route: Route, endpoint: str) -> str | None:
     match = route.match
     given = (*match.paths_exact, *match.paths)
-    if not given:
-        return COMPLETIONS
-    fitting = [one for one in given if one == COMPLETIONS or (one in match.paths and _below(one))]
-    if fitting:
-        return COMPLETIONS
+    if not given or endpoint in given:
+        return endpoint
+    if any(endpoint.startswith(one.rstrip("/") + "/") for one in match.paths):
+        return endpoint
     if route.strip_prefix and match.paths:
-        rest = COMPLETIONS.removeprefix(route.add_prefix)
+        rest = endpoint.removeprefix(route.add_prefix)
         return match.paths[0].rstrip("/") + rest
     return None
 
 
-def _below(prefix: str) -> bool:
-    return COMPLETIONS.startswith(prefix.rstrip("/") + "/")
-
-
 def _reachable(listener: Listener) -> None:
     name = listener.name
-    _refuse(listener.tls is not None, f"listener {name} speaks TLS, whose files are for its own machine",
-            f"--set listeners.{name}.tls=null")  # fmt: skip
     _refuse(listener.auth.external is not None, f"listener {name} asks an external service",
             f"--set listeners.{name}.auth=none")  # fmt: skip
     _refuse(listener.accept_proxy, f"listener {name} expects the PROXY protocol",
             f"--set listeners.{name}.accept_proxy=null")  # fmt: skip
-
-
-def _unset(pool: Pool) -> str:
-    return f"--set pools.{pool.name}.tls=null"
 
 
 def _refuse(wrong: bool, what: str, instead: str) -> None:

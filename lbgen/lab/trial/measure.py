@@ -12,22 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lbgen.lab import load
 from lbgen.lab.boxes import fetch
 from lbgen.lab.problems import RigError
-from lbgen.simulate.result import Figures, ServerFigures, Spread
+from lbgen.simulate.result import CURVE_POINTS, SERIES_POINTS, Figures, ServerFigures, Spread
 from lbgen.simulate.statistics import Quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from lbgen.lab.trial.mapping import Way
-    from lbgen.simulate.request import Request
+    from lbgen.lab.trial.mapping import Standing
+    from lbgen.lab.trial.ready import Serving
     from lbgen.units import Address
 
     Series = Sequence[tuple[float, int]]
-
-BYTES_PER_TOKEN = 4
-"""As the mock counts a prompt."""
-WORD = "tell me about slow tokens, "
-
 
 MOST_LATE_S = 0.05
 """How late driver or mocks may be, 99th percentile on the wall clock: beyond, nothing is told."""
@@ -55,35 +50,32 @@ class TooLateError(RigError):
     """Driver or mocks could not keep up: nothing can be told of the run."""
 
 
-def planned(
-    requests: Iterable[Request], speed: float, way: Way, headers: Mapping[str, str]
-) -> list[load.Planned]:
-    """Return a workload's requests as they are sent; those with a common beginning have a common text."""
-    return [
-        load.Planned(
-            one.arrived / speed, one.output_tokens, _prompt(one),
-            headers={**headers, **({"X-Session-Id": one.session} if one.session else {})},
-            model=way.model, path=way.path,
-        )
-        for one in requests
-    ]  # fmt: skip
-
-
-def measure(url: str, sent: Sequence[load.Planned], servers: Mapping[str, Address], speed: float) -> Taken:
+def measure(
+    serving: Serving,
+    sent: Sequence[load.Planned],
+    servers: Mapping[str, Standing],
+    speed: float,
+    follow: load.Follow | None = None,
+) -> Taken:
     """Send all requests and return the figures, in virtual seconds. Raises `RigError`, `TooLateError`."""
-    for address in servers.values():
-        _control(address, "POST", "reset")
+    for one in servers.values():
+        _control(one.control, "POST", "reset")
+        _control(one.control, "POST", "configure")  # the engine begins anew, with an empty cache
     begin = time.monotonic()
     try:
-        results = asyncio.run(load.run(url, sent, most_late_s=MOST_LATE_S))
+        results = asyncio.run(
+            load.run(serving.url, sent, most_late_s=MOST_LATE_S, tls=serving.tls, follow=follow)
+        )
     except load.CouldNotKeepUpError as error:
         raise TooLateError(f"{error}; {ADVICE}") from None
-    late = Lateness(load.Lateness.of(results), max(map(_late, servers.values())))
+    states = [_control(one.control, "GET", "state") for one in servers.values()]
+    late = Lateness(load.Lateness.of(results), max(float(one["late_p99_s"] or 0.0) for one in states))
     if late.mocks_p99_s > MOST_LATE_S:
         raise TooLateError(f"the mock GPU servers were {late.mocks_p99_s * 1000:.0f} ms late; {ADVICE}")
     end = begin + max(result.ended_s for result in results)
-    series = {name: _series(address) for name, address in servers.items()}
-    return Taken(figures(results, series, begin, end, speed), late)
+    series = {name: _series(one.control) for name, one in servers.items()}
+    found = figures(results, series, begin, end, speed)
+    return Taken(found._replace(prefix_hit_ratio=_hit_ratio(states)), late)
 
 
 def figures(
@@ -98,13 +90,15 @@ def figures(
             errors[reason] = errors.get(reason, 0) + 1
     first = min(result.planned.at_s for result in results)
     duration = end - begin - first
+    firsts = _quantiles(((one.first_s or 0.0) - one.planned.at_s for one in good), speed)
+    wholes = _quantiles((one.latency_s for one in good), speed)
     return Figures(
         requests=len(results),
         ok=len(good),
         errors=dict(sorted(errors.items())),
         duration_s=duration * speed,
-        ttft_s=_spread(((one.first_s or 0.0) - one.planned.at_s for one in good), speed),
-        e2e_s=_spread((one.latency_s for one in good), speed),
+        ttft_s=Spread.of(firsts),
+        e2e_s=Spread.of(wholes),
         queue_s=Spread(),
         tokens_per_s=sum(one.planned.output_tokens for one in good) / duration / speed if duration else None,
         load_stdev=load_stdev(list(series.values()), begin + first + duration / 10, end),
@@ -118,6 +112,8 @@ def figures(
             )
             for name, one in series.items()
         ),
+        curves={"ttft": firsts.curve(CURVE_POINTS), "e2e": wholes.curve(CURVE_POINTS)},
+        in_flight=[_averages(one, begin + first, end) for one in series.values()],
     )
 
 
@@ -138,6 +134,12 @@ def load_stdev(series: Sequence[Series], begin: float, end: float) -> float | No
     return total / (end - begin)
 
 
+def _averages(series: Series, begin: float, end: float) -> list[float]:
+    """Return the requests in flight, averaged over equal stretches of a run."""
+    step = (end - begin) / SERIES_POINTS
+    return [_mean(series, begin + step * n, begin + step * (n + 1)) for n in range(SERIES_POINTS)]
+
+
 def _mean(series: Series, begin: float, end: float) -> float:
     moments = [*series, (max(end, begin), 0)]
     area = sum(
@@ -147,25 +149,23 @@ def _mean(series: Series, begin: float, end: float) -> float:
     return area / (end - begin) if end > begin else 0.0
 
 
-def _spread(values: Iterable[float], speed: float) -> Spread:
+def _quantiles(values: Iterable[float], speed: float) -> Quantiles:
     quantiles = Quantiles()
     for value in values:
         quantiles.add(max(0.0, value) * speed)
-    return Spread.of(quantiles)
+    return quantiles
 
 
-def _prompt(request: Request) -> str:
-    begin = f"{request.prefix or ''} {WORD}"
-    length = max(1, request.prompt_tokens) * BYTES_PER_TOKEN
-    return (begin * (length // len(begin) + 1))[:length]
+def _hit_ratio(states: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the share of the prompts' tokens that prefix caches held; None where no server has one."""
+    prompts = sum(one["finished_prompt_tokens"] for one in states)
+    if not prompts or not any(one["prefix_cache"] for one in states):
+        return None
+    return float(sum(one["hit_tokens"] for one in states) / prompts)
 
 
 def _series(address: Address) -> list[tuple[float, int]]:
     return [tuple(one) for one in _control(address, "GET", "in_flight")]
-
-
-def _late(address: Address) -> float:
-    return float(_control(address, "GET", "state")["late_p99_s"] or 0.0)
 
 
 def _control(address: Address, method: str, command: str) -> Any:  # noqa: ANN401 - JSON

@@ -1,0 +1,112 @@
+"""From a workload's requests to what the load driver sends: texts, sessions, keys of the fleet's clients."""
+
+from __future__ import annotations
+
+import zlib
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbgen.lab.load import Planned
+from lbgen.lab.trial.prompts import messages_of, text_of
+from lbgen.problems import LbgenError
+from lbgen.secret_values import StandInSecrets
+from lbgen.simulate.request import UNSET, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from lbgen.lab.load import Result
+    from lbgen.lab.trial.mapping import Way
+    from lbgen.model import Fleet, Pool
+    from lbgen.simulate.workload import Workload
+
+SESSION_HEADER = "X-Session-Id"
+SOURCES = 250
+"""Addresses of this machine that sessions come from, where the address is the session."""
+
+
+class Marks(NamedTuple):
+    """How a request shows which session it belongs to, as the strategy looks for it."""
+
+    kind: str = "header"
+    name: str = SESSION_HEADER
+
+    @classmethod
+    def of(cls, pool: Pool) -> Marks:
+        """Return what a pool's strategy looks for."""
+        if pool.strategy.name == "session":
+            for kind in ("header", "cookie", "query", "ip", "client"):
+                value = pool.strategy.parameters.get(kind)
+                if value:
+                    return cls(kind, str(value))
+        return cls()
+
+    def headers(self, session: str) -> dict[str, str]:
+        """Return the headers that name a session."""
+        if self.kind == "cookie":
+            return {"Cookie": f"{self.name}={session}"}
+        return {self.name: session} if self.kind == "header" else {}
+
+
+class Sender:
+    """Makes what is sent of a workload's requests, and what follows from their answers."""
+
+    def __init__(self, workload: Workload, way: Way, pool: Pool, keys: Sequence[Mapping[str, str]]) -> None:
+        """`keys`: the headers of each client; requests come from all of them in turn."""
+        self._workload = workload
+        self._way = way
+        self._marks = Marks.of(pool)
+        self._keys = keys or ({},)
+        self._numbers = count()
+        self._speed = 1.0
+
+    def planned(self, requests: Iterable[Request], speed: float) -> list[Planned]:
+        """Return the requests that leave by themselves; `speed`: virtual seconds in one of the clock."""
+        self._speed = speed
+        return [self._sent(one) for one in requests]
+
+    def follow(self, result: Result) -> Planned | None:
+        """Return the request that an answer brings about, such as a conversation's next turn."""
+        request, now = result.planned.origin, result.ended_s * self._speed
+        assert isinstance(request, Request)  # noqa: S101 - all that is sent here is made of one
+        request.finished = now if result.ok else UNSET
+        following = self._workload.follow(request, now)
+        return None if following is None else self._sent(following)
+
+    def _sent(self, request: Request) -> Planned:
+        number = next(self._numbers)
+        chunk = self._workload.chunk_tokens
+        make = messages_of if self._way.chat else text_of
+        session = request.session
+        who = zlib.crc32(session.encode()) if session and self._marks.kind == "client" else number
+        marks = self._marks.headers(session) if session else {}
+        query = f"?{self._marks.name}={session}" if session and self._marks.kind == "query" else ""
+        return Planned(
+            request.arrived / self._speed, request.output_tokens, make(request, chunk, number),
+            headers={**self._way.headers, **self._keys[who % len(self._keys)], **marks},
+            model=self._way.model, path=self._way.path + query, server_name=self._way.server_name,
+            source=self._source(session), origin=request,
+        )  # fmt: skip
+
+    def _source(self, session: str | None) -> str | None:
+        if session is None or self._marks.kind != "ip":
+            return None
+        return f"127.0.1.{zlib.crc32(session.encode()) % SOURCES + 1}"
+
+
+def client_keys(fleet: Fleet, way: Way, pool: Pool) -> tuple[list[dict[str, str]], list[str]]:
+    """Return the header with the key of each client that may use the pool, and secrets that are stood in for.
+
+    Both are empty where no key is asked for. Raises `LbgenError` when no client may.
+    """
+    auth = way.listener.auth
+    if not auth.clients:
+        return [], []
+    asked = [one for one in fleet.clients if one.name in auth.clients]
+    admitted = [one for one in asked if not one.pools or pool.name in one.pools]
+    if not admitted:
+        raise LbgenError(f"no client of the listener {way.listener.name} may use the pool {pool.name}")
+    secrets = StandInSecrets()
+    values = [secrets.resolve(one.keys[0]) for one in admitted]
+    bearer = "Bearer " if auth.header.lower() == "authorization" else ""
+    return [{auth.header: bearer + value} for value in values], [str(one) for one in secrets.missing]
