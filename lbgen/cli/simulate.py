@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from lbgen.agent import weights
-from lbgen.agent.readings import Reading
 from lbgen.cli.inputs import load_fleet
+from lbgen.cli.kv_agent import KvAgent
 from lbgen.cli.options import Command, fleet_options, option
 from lbgen.cli.pools import first_served, named_pool, strategy_name
 from lbgen.cli.simulate_inputs import calibration_of, incident_of, workload_of
@@ -219,24 +218,9 @@ def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wan
         profiles=wanted.profiles,
         slots=wanted.slots,
         incidents=tuple(incident_of(text, pool) for text in wanted.incidents),
-        agent=_KvAgent,
+        agent=KvAgent,
         calibration=calibration_of(console, wanted.calibrate),
     )
-
-
-class _KvAgent:
-    """What `lbgen agent` would answer; the simulator itself knows no agent, which stands above it."""
-
-    def __init__(self, servers: tuple[str, ...], drain_above: float) -> None:
-        self._pool = weights.Pool(servers, drain_above)
-
-    def observe(self, server: str, running: int, waiting: int, kv_usage: float, now: float) -> None:
-        """Take a reading."""
-        self._pool.gauges[server].observe(Reading(running, waiting, kv_usage), now)
-
-    def weight(self, server: str, now: float) -> int:
-        """Return a percentage."""
-        return self._pool.weight(server, now)
 
 
 def _refuse_nonsense(wanted: Wanted) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from lbgen.cli.inputs import load_fleet, usable_fleet
+from lbgen.cli.kv_agent import KvAgent
 from lbgen.cli.options import Command, fleet_options, option
 from lbgen.cli.pools import first_served, named_pool, strategy_name
 from lbgen.fleet.shares import shared_out
@@ -162,6 +163,7 @@ def _question(fleet: Fleet, wanted: Wanted) -> Question:
         load=wanted.load,
         profiles=wanted.profiles,
         slots=wanted.slots,
+        agent=KvAgent,
         alone=True,
     )
 
