@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from lbgen.lab.boxes import fetch
-from lbgen.lab.rig import LABEL, connect, owner
+from lbgen.lab.owners import owner
+from lbgen.lab.rig import LABEL, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -125,9 +126,7 @@ def project(volume: Object, held: Mapping[str, Object], folder: Path, group: int
 
 
 def text_of(holder: Object, key: str) -> str:
-    """Return one file of a ConfigMap or a Secret."""
-    if key in holder.get("stringData", holder.get("data", {})) and holder["kind"] == "ConfigMap":
-        return str(holder["data"][key])
-    if "stringData" in holder:
-        return str(holder["stringData"][key])
-    return base64.b64decode(holder["data"][key]).decode()
+    """Return one file of a ConfigMap, of a Secret as lbgen writes it, or as kustomize does."""
+    if holder["kind"] == "Secret" and "stringData" not in holder:
+        return base64.b64decode(holder["data"][key]).decode()
+    return str(holder["stringData" if holder["kind"] == "Secret" else "data"][key])

@@ -58,7 +58,6 @@ def _service(order: Order, placed: Inside) -> dict[str, Any]:
         "tmpfs": ["/tmp", *(f"{_literal(folder)}:mode=1777" for folder in placed.writable)],  # noqa: S108
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
-        "ulimits": {"nofile": _descriptors(order)},
         "healthcheck": {
             "test": ["CMD", "bash", "-c", _literal(asking(live(order.fleet)))],
             "interval": "10s",
@@ -66,17 +65,23 @@ def _service(order: Order, placed: Inside) -> dict[str, Any]:
             "retries": 3,
         },
     }
+    if _has_keys(placed) and program.as_root:
+        made["cap_add"] = list(program.as_root)
     if placed.privileged is not None:
         made["sysctls"] = {"net.ipv4.ip_unprivileged_port_start": placed.privileged}
     return made
 
 
 def _user(order: Order, placed: Inside) -> str:
-    if any(file.secret for file in placed.files):
+    if _has_keys(placed):
         # Files with keys are their owner's alone, and a mounted file keeps its owner.
         return "${LBGEN_USER:?UID:GID of who rendered the files in secrets}"
     user = PROGRAMS[order.target].user
     return f"{user}:{user}"
+
+
+def _has_keys(placed: Inside) -> bool:
+    return any(file.secret for file in placed.files)
 
 
 def _port(bind: Address) -> str:
@@ -93,12 +98,6 @@ def _outside(order: Order, placed: Inside) -> Iterator[str]:
 
 def _mount(path: str) -> str:
     return f"{_literal(path)}:{_literal(path)}:ro"
-
-
-def _descriptors(order: Order) -> int:
-    """Return how many files and connections the program may open: two a request, and some to spare."""
-    settings = order.settings
-    return 2 * max(settings.connections, settings.max_connections) + 1000
 
 
 def asking(probe: Probe) -> str:

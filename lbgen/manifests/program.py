@@ -25,6 +25,8 @@ class Program(NamedTuple):
     """``{directory}`` stands for the folder of its files."""
     raw: Mapping[str, tuple[str, ...]] = {}
     """Lines for levels of its configuration, each a directive that the fleet's own lines may replace."""
+    as_root: tuple[str, ...] = ()
+    """The capabilities that it does not start without where its user is root."""
 
     def command_in(self, directory: str) -> list[str]:
         """Return the command for files in a folder."""
@@ -43,6 +45,8 @@ PROGRAMS: Mapping[str, Program] = {
                  "-g", "daemon off; pid /tmp/nginx.pid;"),
         # Likewise: it makes all these folders when it starts.
         raw={"http": tuple(f"{name}_temp_path /tmp/{name};" for name in _TEMPORARY)},
+        # Its workers become nobody, and the folders nobody's.
+        as_root=("CHOWN", "SETGID", "SETUID"),
     ),
     "haproxy": Program(
         user=99,
