@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_obj
 def command(console: Console, shell: str) -> None:
-    r"""Print a shell's completion script.
+    """Print a shell's completion script.
 
     \b
     bash: eval "$(lbgen completion bash)" in ~/.bashrc
     zsh:  eval "$(lbgen completion zsh)" in ~/.zshrc
     fish: lbgen completion fish > ~/.config/fish/completions/lbgen.fish
-    """
+    """  # noqa: D301 - click's own mark for lines that stay apart
     kind = get_completion_class(shell)
     if kind is None:
         raise LbgenError(f"no completion for {shell}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -13,6 +12,7 @@ from lbgen.cli.inputs import load_fleet
 from lbgen.cli.kv_agent import KvAgent
 from lbgen.cli.options import Command, fleet_options, option
 from lbgen.cli.pools import first_served, named_pool, strategy_name
+from lbgen.cli.reports import expect_writable, write_report
 from lbgen.cli.simulate_inputs import calibration_of, incident_of, workload_of
 from lbgen.engines import ENGINES
 from lbgen.fleet.shares import shared_out
@@ -21,6 +21,7 @@ from lbgen.render import builtin_templates
 from lbgen.simulate.answer_json import answers_json
 from lbgen.simulate.dask_sweep import dask_sweep
 from lbgen.simulate.objective import capacities, parse_objective
+from lbgen.simulate.picture import picture
 from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
 from lbgen.simulate.report import page
 from lbgen.simulate.run import sweep
@@ -125,7 +126,12 @@ class Wanted(NamedTuple):
     metavar="OBJECTIVE",
     help="Find the highest rate of each strategy that keeps this: 'ttft_p99<2s'.",
 )
-@option("--report", metavar="FILE.html", type=click.Path(), help="Write a page with charts, too.")
+@option(
+    "--report",
+    metavar="FILE.html|FILE.svg",
+    type=click.Path(),
+    help="Write a page with charts, too; or, as .svg, one picture.",
+)
 @option("--executor", metavar="dask://HOST:PORT", help="Do the runs on a Dask cluster instead of here.")
 @option("--skip-bad-rows", is_flag=True, help="Leave out rows of a trace that cannot be read; count them.")
 @option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -139,6 +145,7 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     wanted = Wanted(**options)  # type: ignore[arg-type]  # click made them from the options above
     fleet = _fleet(console, request)
     question = _question(console, fleet, request, wanted)
+    expect_writable(wanted.report)
     for limit in _limits(question):
         console.note(limit)
     objective = parse_objective(wanted.find_capacity) if wanted.find_capacity else None
@@ -179,19 +186,19 @@ def _search(question: Question, objective: Objective | None, carried: Carried) -
 def _show(console: Console, wanted: Wanted, answers: Sequence[Answer], carried: Carried) -> None:
     objective = wanted.find_capacity or ""
     if wanted.report:
-        _write(console, wanted.report, page(answers, builtin_templates(), capacity_lines(objective, carried)))
+        write_report(
+            console, wanted.report, _report(wanted.report, answers, capacity_lines(objective, carried))
+        )
     if wanted.format == "json":
         console.result(json.dumps(answers_json(answers, carried), indent=2))
     else:
         console.result(tables(answers) + capacity_text(objective, carried))
 
 
-def _write(console: Console, name: str, text: str) -> None:
-    try:
-        Path(name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise LbgenError(f"{name}: cannot be written: {error.strerror}") from None
-    console.note(f"written {name}")
+def _report(name: str, answers: Sequence[Answer], capacity: Sequence[str]) -> str:
+    if name.endswith(".svg"):
+        return picture(answers, builtin_templates())
+    return page(answers, builtin_templates(), capacity)
 
 
 def _fleet(console: Console, request: FleetRequest) -> Fleet:

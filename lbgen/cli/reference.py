@@ -1,0 +1,104 @@
+"""The reference's page of all commands, made from the commands themselves."""
+# ruff: noqa: E501 - rows of tables are lines
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from lbgen.cli.app import COMMANDS, lbgen
+from lbgen.cli.options import Command, Option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HEAD = """\
+# The command line
+
+`lbgen COMMAND …`, or `python -m lbgen COMMAND …`. Results go to standard output, messages to standard error, so that a
+result can be piped or kept. `FLEET` is a path, or `-` for standard input; several are merged from left to right.
+
+This page is made from the commands; `pytest tests/cli --update-golden` writes it anew.
+
+## Exit codes
+
+| code | means |
+|---|---|
+| 0 | fine |
+| 1 | findings: an invalid fleet (warnings, too, under `--strict`), a difference under `render --check`, changes under `plan --exit-code`, an expectation of `trial` missed, a change that `apply` refused |
+| 2 | wrong usage, or work that could not be done: a missing file, no such program, a reload that failed and was rolled back |
+| 130, 141 | interrupted by Ctrl-C; the reader of a pipe has gone |
+
+## Options in the environment
+
+Each option has two twins: `--target` of `render` is `LBGEN_RENDER_TARGET`, or `LBGEN_TARGET` for every command. What is
+typed wins over the command's own, that over the common one; an empty one counts as not set. Options that may be
+repeated take several words there, separated by blanks, and flags `1`. `NO_COLOR` and `FORCE_COLOR` are heeded.
+"""
+
+
+def page() -> str:
+    """Return the page as Markdown."""
+    return "\n".join([_HEAD, *_everywhere(), *_overview(), *_sections()]).rstrip("\n") + "\n"
+
+
+def _everywhere() -> Iterator[str]:
+    yield "## Options of every command\n"
+    context = click.Context(lbgen, info_name="lbgen")
+    yield from _options(lbgen, context, "LBGEN_")
+
+
+def _overview() -> Iterator[str]:
+    yield "## Commands\n"
+    yield "| command | does |"
+    yield "|---|---|"
+    for name, words in COMMANDS.items():
+        yield f"| [`lbgen {name}`](#lbgen-{name}) | {words} |"
+    yield ""
+
+
+def _sections() -> Iterator[str]:
+    root = click.Context(lbgen, info_name="lbgen")
+    for name in COMMANDS:
+        found = cast("Command", import_module(f"lbgen.cli.{name.replace('-', '_')}").command)
+        context = click.Context(found, info_name=name, parent=root)
+        yield f"### lbgen {name}\n"
+        yield f"    lbgen {name} {' '.join(found.collect_usage_pieces(context))}\n"
+        yield f"{_prose(found.help or '')}\n"
+        yield from _options(found, context, f"LBGEN_{name.upper().replace('-', '_')}_")
+
+
+def _options(found: click.Command, context: click.Context, prefix: str) -> Iterator[str]:
+    rows = [option for option in found.params if isinstance(option, Option) and not option.hidden]
+    if not rows:
+        return
+    yield "| option | what it is for | in the environment |"
+    yield "|---|---|---|"
+    for option in rows:
+        names, words = option.get_help_record(context) or ("", "")  # nothing for hidden ones alone
+        twin = f"{prefix}{option.long_name.upper().replace('-', '_')}"
+        yield f"| {_code(names)} | {_cell(words)} | `{twin}` |"
+    yield ""
+
+
+def _code(names: str) -> str:
+    return f"`{names}`".replace("|", "\\|")
+
+
+def _cell(words: str) -> str:
+    return re.sub(r"\s+", " ", words).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+
+
+def _prose(text: str) -> str:
+    """Return a docstring's paragraphs; what click is told to leave as it is becomes a block."""
+    paragraphs = re.sub(r"[ \t]*\n[ \t]*", "\n", text).strip().split("\n\n")
+    return "\n\n".join(_paragraph(one) for one in paragraphs)
+
+
+def _paragraph(text: str) -> str:
+    if text.startswith("\b\n"):
+        return "\n".join(f"    {line}" for line in text.splitlines()[1:])
+    return text

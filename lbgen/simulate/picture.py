@@ -1,0 +1,106 @@
+"""An answer as one picture: an SVG that stands alone, fit for a README, light and dark."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import TYPE_CHECKING, NamedTuple
+
+import jinja2
+
+from lbgen.simulate.charts import (
+    BOTTOM,
+    COLORS,
+    DISTRIBUTIONS,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Chart,
+    Curve,
+    against_load,
+    distribution,
+    over_time,
+)
+from lbgen.simulate.conclusion import headline
+from lbgen.simulate.result import combined, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from lbgen.simulate.result import Row
+    from lbgen.simulate.study import Answer
+
+HEAD = 50
+"""Height of a panel's title and words."""
+LEGEND_LINE, LEGEND_WIDTH = 16, 100
+LETTERS = 62
+"""Letters of the headline that fit below one panel."""
+
+
+class Entry(NamedTuple):
+    """A curve's name, and where it stands below the chart."""
+
+    curve: Curve
+    x: int
+    y: int
+
+
+class Panel(NamedTuple):
+    """One chart with what is said above it."""
+
+    x: int
+    chart: Chart
+    words: str
+    legend: list[Entry]
+
+
+def picture(answers: Sequence[Answer], templates: Path) -> str:
+    """Return the picture: latency against load, or for one load the requests in flight over time."""
+    panels = [
+        Panel(number * WIDTH, chart, words, _legend(chart))
+        for number, (chart, words) in enumerate(_charts(answers))
+    ]
+    legends = max((entry.y for panel in panels for entry in panel.legend), default=BOTTOM + LEGEND_LINE)
+    begin = HEAD + legends + 26
+    said = [panels[0].chart.caption] if panels else []
+    if len(answers) == 1:
+        said.append(headline(answers[0]))
+    lines = [line for words in said for line in wrap(words, LETTERS * len(panels))]
+    foot = [(begin + 15 * number, line) for number, line in enumerate(lines)]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(templates), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )  # fmt: skip
+    return environment.get_template("report/simulate.svg.j2").render(
+        title=f"What strategies would do to {answers[0].question.pool.name}",
+        panels=panels, foot=foot, head=HEAD, left=LEFT, right=RIGHT, top=TOP, bottom=BOTTOM, colors=COLORS,
+        full_width=WIDTH * len(panels), full_height=begin + 15 * len(lines),
+    )  # fmt: skip
+
+
+def _charts(answers: Sequence[Answer]) -> Iterator[tuple[Chart, str]]:
+    """Yield each chart with the words below its title."""
+    if len(answers) > 1:
+        charts = [against_load(answers, metric) for metric in DISTRIBUTIONS]
+    elif shown := [row for row in answers[0].rows if row.runs[0].in_flight]:
+        yield from zip(over_time(answers[0]), map(_latency, shown), strict=True)
+        return
+    else:
+        charts = [distribution(answers[0], metric) for metric in DISTRIBUTIONS]
+    yield from ((chart, "") for chart in charts if chart)
+
+
+def _latency(row: Row) -> str:
+    p99 = combined(row.runs).e2e_s.p99
+    return "" if p99 is None else f"99 of 100 answers are complete within {seconds(p99)}"
+
+
+def _legend(chart: Chart) -> list[Entry]:
+    in_line = max(1, (RIGHT - LEFT) // LEGEND_WIDTH)
+    return [
+        Entry(
+            curve, LEFT + LEGEND_WIDTH * (number % in_line), BOTTOM + 36 + LEGEND_LINE * (number // in_line)
+        )
+        for number, curve in enumerate(chart.curves)
+    ]
