@@ -141,17 +141,19 @@ def _haproxy_pool(lines: list[str]) -> PoolEntry:
 
 
 def _haproxy_server(address: str, words: list[str]) -> ServerEntry:
-    values = {word: words[at + 1] for at, word in enumerate(words[:-1]) if word in {"weight", "maxconn"}}
+    places = [at for at, word in enumerate(words[:-1]) if word in {"weight", "maxconn"}]
+    values = {words[at]: words[at + 1] for at in places}
     weight = int(values.get("weight", 1))
     state = "down" if "disabled" in words else "drain" if weight == 0 else "up"
-    said = {*values, *values.values(), "disabled", "backup"}
+    said = {*places, *(at + 1 for at in places)}  # by place: 'rise 2' is not the 2 of 'weight 2'
+    said |= {at for at, word in enumerate(words) if word in {"disabled", "backup"}}
     return ServerEntry(
         address,
         weight,
         int(values["maxconn"]) if "maxconn" in values else None,
         state,
         "backup" in words,
-        tuple(word for word in words if word not in said),
+        tuple(word for at, word in enumerate(words) if at not in said),
     )
 
 

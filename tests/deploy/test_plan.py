@@ -48,6 +48,13 @@ def test_weight_and_cap_and_state(target: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_a_weight_that_equals_another_number_is_a_weight_alone(target: str, tmp_path: Path) -> None:
+    """HAProxy's checks have 'rise 2' and 'fall 3'."""
+    found = words(target, tmp_path, chat(), chat(weight=2, max_in_flight=3))
+    assert [word for word in found if "rise" in word or "fall" in word] == []
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_strategy(target: str, tmp_path: Path) -> None:
     text = words(target, tmp_path, chat(), chat()._replace(strategy=StrategyChoice("round_robin")))
     assert any(line.startswith("strategy ") for line in text), text
