@@ -13,7 +13,7 @@ from lbgen.cli.inputs import load_fleet, usable_fleet
 from lbgen.cli.options import Command, fleet_options, option
 from lbgen.cli.sockets import named_server, server_argument, socket_option, sockets_for
 from lbgen.deploy.drain import Outcome, drain
-from lbgen.targets.haproxy.strategies import sticks
+from lbgen.targets.haproxy.learned import sticks
 from lbgen.units import parse_duration
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ PREFIX = Strategy(
     choosers={
         "ideal": MadeBy("rings", "IdealPrefix"),
         "nginx": MadeBy("rings", "NginxPrefix"),
-        "haproxy": MadeBy("rings", "HaproxyPrefix"),
+        "haproxy": MadeBy("learned", "HaproxyPrefix"),
     },
     needs=frozenset({"prefix"}),
 )

@@ -139,6 +139,23 @@ def test_a_hot_prefix_is_bounded(flavour: str) -> None:
     assert sorted(server.in_flight for server in servers) in ([2, 3, 4], [1, 4, 4])
 
 
+def test_a_learned_home_stays_while_others_help_out() -> None:
+    servers = [Seen(index) for index in range(3)]
+    made = chooser("prefix", "haproxy")
+    [home] = choices(made, servers, 1, prefix=lambda _: "hot")
+    assert len(set(choices(made, servers, 9, hold=True, prefix=lambda _: "hot"))) == 3
+    for server in servers:
+        server.in_flight = 0
+    assert choices(made, servers, 1, prefix=lambda _: "hot") == [home]
+
+
+def test_servers_that_are_not_alike_are_hashed_by_weight() -> None:
+    servers = [Seen(0, weight=128), Seen(1, weight=32)]
+    made = chooser("prefix", "haproxy", load_factor=100.0)
+    shares = Counter(choices(made, servers, 500, prefix=lambda number: f"p{number}"))
+    assert shares[0] > 300
+
+
 def test_what_has_no_key_is_spread() -> None:
     servers = [Seen(index) for index in range(4)]
     assert Counter(choices(chooser("prefix", "haproxy"), servers, 8)) == {0: 2, 1: 2, 2: 2, 3: 2}

@@ -126,7 +126,7 @@ class NginxSession(_Unbounded):
     """By session."""
 
 
-class HaproxyPrefix(_Bounded):
+class HashedPrefix(_Bounded):
     """By the beginning of the prompt."""
 
     key = "prefix"

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from lbgen.model import State
 from lbgen.targets.haproxy.auth import barred_rule
 from lbgen.targets.haproxy.checks import check_lines
+from lbgen.targets.haproxy.learned import learned_rules, sticks
 from lbgen.targets.haproxy.names import resolvers_name
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.retries import retry_lines, retry_rules
 from lbgen.targets.haproxy.server_tls import tls_words
-from lbgen.targets.haproxy.strategies import balance, server_ids, sticks, weight_scale
+from lbgen.targets.haproxy.strategies import balance, server_ids, weight_scale
 from lbgen.targets.haproxy.views import Backend, ServerLine, syntax
 from lbgen.targets.haproxy.words import duration, refuse, server_timeout
 from lbgen.targets.spec import Syntax
@@ -51,7 +52,7 @@ def _backend(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]
         name,
         syntax(*_settings(made, pool)),
         syntax(*_rules(made, pool, numbered)),
-        () if dynamic else _servers(made, pool, common),
+        () if dynamic else _servers(pool, common),
         templates=syntax(_server_template(pool, common)) if dynamic else (),
         raw=raw,
     )
@@ -103,6 +104,8 @@ def _rules(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]) 
     yield f"http-request set-var(txn.lb_pool) str({pool.name})"
     yield from barred_rule(made, pool)
     yield from _queue_rules(pool)
+    if sticks(made.fleet, pool):
+        yield from learned_rules(made.fleet, pool, server_ids(pool))
     yield from retry_rules(pool)
     if pool.host_header == "backend":
         yield f"http-request set-header Host {made.word(backend_host(pool))}"
@@ -161,11 +164,10 @@ def _server_words(made: Assembly, pool: Pool) -> Iterator[str]:
         yield "proto h2"
 
 
-def _servers(made: Assembly, pool: Pool, common: str) -> tuple[ServerLine, ...]:
+def _servers(pool: Pool, common: str) -> tuple[ServerLine, ...]:
     ids = server_ids(pool)
     agent = pool.strategy.name == "kv_cache"
     scale = weight_scale(pool)
-    full = sticks(made.fleet, pool)
     lines = []
     for server in pool.servers:
         words = [common] if common else []
@@ -174,9 +176,6 @@ def _servers(made: Assembly, pool: Pool, common: str) -> tuple[ServerLine, ...]:
         if agent:
             words.append(_agent(pool, server))
         words += _server_words_of(pool, server, scale)
-        if full:
-            # A request that is bound to a full server goes to another one, instead of waiting for it.
-            words.append("maxqueue 1")
         parameters = "".join(f" {word}" for word in words)
         lines.append(ServerLine(Syntax(server.name), Syntax(server.address), Syntax(parameters)))
     return tuple(lines)

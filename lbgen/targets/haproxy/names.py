@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.haproxy.strategies import PEERS, sticks
+from lbgen.targets.haproxy.learned import PEERS, sticks
 from lbgen.targets.haproxy.views import Section, syntax
 from lbgen.targets.haproxy.words import duration
 from lbgen.targets.spec import Syntax

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
-from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, counters, tables
+from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, tables
 from lbgen.targets.haproxy.assembly import VALUES_FILE, Assembly
 from lbgen.targets.haproxy.auth import CLIENTS_FILE, clients_text
 from lbgen.targets.haproxy.backends import backends
 from lbgen.targets.haproxy.bodies import buffer_size
 from lbgen.targets.haproxy.edge import frontends
 from lbgen.targets.haproxy.features import has
+from lbgen.targets.haproxy.learned import counters_with_loads, load_tables
 from lbgen.targets.haproxy.logs import log_target
 from lbgen.targets.haproxy.metrics import METRICS_FILE, metrics_frontend, metrics_text
 from lbgen.targets.haproxy.names import peers, resolvers
@@ -39,12 +40,13 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     made = Assembly(fleet, secrets, whole=part.whole)
     pools = backends(made)
     alone = part.name == "upstreams"
+    limits = () if alone else tables(fleet)
     edge = () if alone else (*frontends(made), *redirects(made), *metrics_frontend(made))
     context = {
         "part": part.name,
         "process": _process(fleet, made.settings),
         "defaults": _defaults(fleet, made.settings),
-        "sections": (*made.stores(), *peers(fleet), *resolvers(fleet), *(() if alone else tables(fleet))),
+        "sections": (*made.stores(), *peers(fleet), *resolvers(fleet), *load_tables(fleet), *limits),
         "frontends": edge,
         "backends": pools,
     }
@@ -89,7 +91,7 @@ def _process(fleet: Fleet, settings: TargetSettings) -> Process:
     if buffer:
         # Bodies are looked at in a buffer; a plain number: `1m` makes 2.6 and 3.0 crash.
         lines.append(f"tune.bufsize {buffer}")
-    needed = counters(fleet)
+    needed = counters_with_loads(fleet)
     if needed > BUILT_IN_COUNTERS:
         lines.append(f"tune.stick-counters {needed}")
     lines += settings.raw.get("global", ())

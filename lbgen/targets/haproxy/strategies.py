@@ -6,6 +6,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.bodies import prefix_variable
+from lbgen.targets.haproxy.learned import learned_lines, sticks
 from lbgen.targets.haproxy.words import header_sample
 from lbgen.vocabulary import Refused
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 _SESSION_FACTOR = 150
 """Percent of the average load that a session's server may have before the next one takes over."""
 HASHING = ("session", "prefix")
-PEERS = "lbgen"
-"""The section of the balancers that tell each other what they learned."""
 
 
 def _always(pool: Pool, settings: TargetSettings) -> None:  # noqa: ARG001 - one signature for all
@@ -72,23 +71,12 @@ def balance(fleet: Fleet, pool: Pool, settings: TargetSettings) -> Iterator[str]
     if name == "session":
         yield from _hash(_session_key(pool), _SESSION_FACTOR)
     elif name == "prefix" and sticks(fleet, pool):
-        # Learned: the least busy server at first, the same one from then on while it is not full.
-        yield "balance leastconn"
-        table = "stick-table type string len 128 size 1m expire 30m"
-        yield f"{table} peers {PEERS}" if fleet.balancers.own else table
-        yield f"stick on var({prefix_variable(pool)})"
+        yield from learned_lines(fleet, pool)
     elif name == "prefix":
         factor = pool.strategy.parameters.get("load_factor", 1.25)
         yield from _hash(f"var({prefix_variable(pool)})", round(float(str(factor)) * 100))
     else:
         yield f"balance {_METHODS[name]}"
-
-
-def sticks(fleet: Fleet, pool: Pool) -> bool:
-    """Tell whether prefixes are learned: where caps bound a server's load, and what one learns all know."""
-    capped = bool(pool.servers) and all(pool.cap(server) for server in pool.servers)
-    shared = fleet.balancers.instances == 1 or fleet.balancers.own is not None
-    return pool.strategy.name == "prefix" and capped and shared
 
 
 def _hash(key: str, factor: int) -> Iterator[str]:

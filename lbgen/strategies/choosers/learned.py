@@ -1,0 +1,53 @@
+"""By a table that says which server is the home of each prefix, as lbgen's files make HAProxy do it."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from lbgen.strategies.choosers.counts import HaproxyLeastConn
+from lbgen.strategies.choosers.rings import HashedPrefix
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from random import Random
+
+    from lbgen.vocabulary import RequestView, ServerView
+
+FLOOR = 2
+"""Requests in flight that every server may have, however few there are in all."""
+
+
+class HaproxyPrefix:
+    """The least busy server becomes a prefix's home; above its share the least busy one helps out.
+
+    HAProxy knows a home when the first answer begins, here it is known at once. Servers that are not alike
+    are hashed. Of several balancers each has a table of its own, as if they had not been named as peers.
+    """
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self._factor: float = parameters.get("load_factor", 1.25)
+        self._homes: dict[str, int] = {}
+        self._least_conn = HaproxyLeastConn({})
+        self._hashed = HashedPrefix(parameters)
+
+    def choose(self, request: RequestView, servers: Sequence[ServerView], random: Random) -> int | None:
+        """Return the home of the request's prefix while that has room, else the least busy server."""
+        alive = [server for server in servers if server.available]
+        if len({(server.weight, server.cap) for server in alive}) > 1:
+            return self._hashed.choose(request, servers, random)
+        key = request.prefix
+        at_home = next((one for one in alive if one.index == self._homes.get(key or "")), None)
+        if key is not None and at_home is not None and not self._over(at_home, alive):
+            return at_home.index
+        chosen = self._least_conn.choose(request, servers, random)
+        if key is not None and at_home is None and chosen is not None:
+            self._homes[key] = chosen
+        return chosen
+
+    def _over(self, home: ServerView, alive: Sequence[ServerView]) -> bool:
+        total = sum(server.in_flight for server in alive) + 1
+        full = home.cap is not None and home.in_flight >= home.cap
+        if full and all(server.cap is not None and server.in_flight >= server.cap for server in alive):
+            full = False  # then it waits at home
+        return full or home.in_flight >= max(FLOOR, ceil(total * self._factor / len(alive)))

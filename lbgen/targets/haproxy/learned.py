@@ -1,0 +1,108 @@
+"""Prefixes that HAProxy learns: a stick table says which server is the home of each.
+
+The least busy server becomes a prefix's home. What comes later goes there while that has less than its
+share of all requests in flight, and otherwise to the least busy server of that moment, without moving the
+home: a table whose entries move with every overflow sends prefixes to servers that lack them, whose caches
+then lose others, until every server is busy with prompts that some cache had a minute ago.
+A second table counts by server what is in flight there; `srv_conn` would need a rule for each server.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.model import State
+from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, counters
+from lbgen.targets.haproxy.bodies import prefix_variable
+from lbgen.targets.haproxy.features import has
+from lbgen.targets.haproxy.views import Section, syntax
+from lbgen.targets.spec import Syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from lbgen.model import Fleet, Pool, Server
+
+PEERS = "lbgen"
+"""The section of the balancers that tell each other what they learned."""
+_FLOOR = 2
+"""Requests in flight that every server may have, however few there are in all."""
+_HOME = "{ var(txn.lb_home) -m found }"
+_OVER = "{ var(txn.lb_over) -m found }"
+
+
+def sticks(fleet: Fleet, pool: Pool) -> bool:
+    """Tell whether prefixes are learned; otherwise they are hashed.
+
+    What one balancer learns all have to know, servers have to be alike, since the bound on their load is
+    the same for all, and a request needs one counter more than its limits take.
+    """
+    if pool.strategy.name != "prefix":
+        return False
+    shared = fleet.balancers.instances == 1 or fleet.balancers.own is not None
+    alike = len({(server.weight, pool.cap(server)) for server in _serving(pool)}) < 2
+    version = fleet.target("haproxy").version
+    return shared and alike and (has(version, "stick_counters") or counters(fleet) < BUILT_IN_COUNTERS)
+
+
+def counters_with_loads(fleet: Fleet) -> int:
+    """Return how many counters a request needs at most."""
+    return counters(fleet) + any(sticks(fleet, pool) for pool in fleet.pools)
+
+
+def load_tables(fleet: Fleet) -> tuple[Section, ...]:
+    """Return the tables that count what each server has in flight."""
+    return tuple(
+        Section(
+            Syntax(f"backend {_loads(pool)} from lbgen"),
+            # Far more than a backend can have servers; counts last as long as the requests.
+            syntax("stick-table type integer size 10k expire 1h store conn_cur"),
+        )
+        for pool in fleet.pools
+        if sticks(fleet, pool)
+    )
+
+
+def learned_lines(fleet: Fleet, pool: Pool) -> Iterator[str]:
+    """Yield the lines of a backend by which it remembers."""
+    yield "balance leastconn"
+    table = "stick-table type string len 128 size 100k expire 30m"
+    yield f"{table} peers {PEERS}" if fleet.balancers.own else table
+    for action in ("match", "store-request"):
+        yield f"stick {action} var({prefix_variable(pool)}) unless {_OVER}"
+
+
+def learned_rules(fleet: Fleet, pool: Pool, ids: Mapping[str, int]) -> Iterator[str]:
+    """Yield the rules that find a prefix's home, and whether that has its share of requests in flight."""
+    yield f"http-request set-var(txn.lb_home) var({prefix_variable(pool)}),table_server_id({pool.name})"
+    # 0 is an unknown prefix. A server that is being drained would get what is bound to it until the end.
+    homeless = [0, *(ids[server.name] for server in pool.servers if server.state is State.DRAIN)]
+    for number in homeless:
+        yield f"http-request unset-var(txn.lb_home) if {_HOME} {{ var(txn.lb_home) -m int {number} }}"
+    yield f"http-request set-var(txn.lb_busy) var(txn.lb_home),table_conn_cur({_loads(pool)}) if {_HOME}"
+    yield f"http-request set-var(txn.lb_alive) nbsrv({pool.name}),mul(100)"
+    factor = round(float(str(pool.strategy.parameters.get("load_factor", 1.25))) * 100)
+    share = f"be_conn({pool.name}),mul({factor}),add(txn.lb_alive),sub(1),div(txn.lb_alive)"
+    yield f"http-request set-var(txn.lb_share) {share}"
+    yield (
+        f"http-request set-var(txn.lb_over) bool(true) if {{ var(txn.lb_busy) -m int ge {_FLOOR} }} "
+        "{ var(txn.lb_busy),sub(txn.lb_share) ge 0 }"
+    )
+    cap = next((pool.cap(server) for server in _serving(pool)), pool.max_in_flight)
+    if cap:
+        # When all are full, waiting at home is better than another server's cache.
+        free = f"{{ be_conn_free({pool.name}) gt 0 }}"
+        full = f"{{ var(txn.lb_busy) -m int ge {cap} }}"
+        yield f"http-request set-var(txn.lb_over) bool(true) if {full} {free}"
+    track = f"track-sc{counters(fleet)}"
+    yield f"http-request {track} var(txn.lb_home) table {_loads(pool)} if {_HOME} !{_OVER}"
+    # Whoever has no home here is counted from the answer's beginning on, when the server is known.
+    yield f"http-response {track} srv_id table {_loads(pool)}"
+
+
+def _serving(pool: Pool) -> tuple[Server, ...]:
+    return tuple(server for server in pool.servers if server.weight and server.state is State.UP)
+
+
+def _loads(pool: Pool) -> str:
+    return f"load:{pool.name}"
