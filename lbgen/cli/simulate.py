@@ -56,7 +56,7 @@ class Wanted(NamedTuple):
     requests: int
     seeds: tuple[int, ...]
     profiles: tuple[str, ...]
-    calibrate: str | None
+    calibrate: tuple[str, ...]
     slots: int | None
     incidents: tuple[str, ...]
     find_capacity: str | None
@@ -112,7 +112,13 @@ class Wanted(NamedTuple):
     metavar="[GLOB=]NAME",
     help="How fast the servers are (of a name like GLOB): seed, h100-8b, a100-8b, h100x4-70b, a100x4-70b.",
 )
-@option("--calibrate", metavar="FILE", help="Step times from the JSON of aiperf, guidellm or lbgen trial.")
+@option(
+    "--calibrate",
+    multiple=True,
+    metavar="FILE",
+    help="Step times from the JSON of aiperf (one file for each concurrency: may be repeated), guidellm or "
+    "lbgen trial.",
+)
 @option("--slots", type=click.IntRange(1, 100_000), help="Requests that a server computes at once.")
 @option(
     "--incident",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lbgen.cli.options import nearest
-from lbgen.simulate.calibration import read_calibration
+from lbgen.simulate.calibration import read_calibrations
 from lbgen.simulate.closed import Closed
 from lbgen.simulate.named import workload
 from lbgen.simulate.setup import WHAT, Incident
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from lbgen.simulate.workload import Workload
 
 
-def calibration_of(console: Console, name: str | None) -> Calibration | None:
+def calibration_of(console: Console, names: tuple[str, ...]) -> Calibration | None:
     """Return what `--calibrate` measured, and say what it cannot tell; raises `LbgenError`."""
-    if name is None:
+    if not names:
         return None
-    found = read_calibration(Path(name))
+    found = read_calibrations(map(Path, names))
     console.note(
         f"calibrated from {len(found.points)} measurement{'s' * (len(found.points) > 1)} of one server; "
         "averages do not tell slots, the KV cache and its cost: these stay the profile's"

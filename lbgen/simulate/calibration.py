@@ -1,8 +1,12 @@
-"""Step times from a measurement: a report of aiperf or guidellm on one server, or a result of `trial`.
+"""Step times from measurements: reports of aiperf or guidellm on one server, or a result of `trial`.
 
-Feasible from averages: the step (from the time between tokens), what a request in the batch adds to it (from
-two concurrencies on), and the cost of prompt tokens (from the first token at the lowest concurrency). Not
+Feasible: the step (from the time between tokens), what a request in the batch adds to it (from two
+concurrencies on), and the cost of prompt tokens (from the first token at the lowest concurrency). Not
 feasible: slots, the size of the KV cache, the cost of its tokens, and attention; these stay the profile's.
+
+Of a report the tenth percentiles count, not the means: a mean time between tokens has the prompts of other
+requests in it, and a mean first token the wait behind them. Seen with both tools before a server whose step
+was known: at 32 requests in flight guidellm's mean was 40 % too long, its tenth percentile 7 %.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lbgen.problems import LbgenError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from lbgen.simulate.profiles import Profile
@@ -29,6 +33,12 @@ class Point(NamedTuple):
     token_s: float
     first_s: float | None = None
     prompt_tokens: float | None = None
+    output_tokens: float = 0.0
+
+    @property
+    def context(self) -> float:
+        """KV tokens that a request holds, averaged over the time it decodes; 0 when nobody knows."""
+        return 0.0 if self.prompt_tokens is None else self.prompt_tokens + self.output_tokens / 2
 
 
 class Calibration(NamedTuple):
@@ -38,7 +48,7 @@ class Calibration(NamedTuple):
 
     def applied(self, profile: Profile) -> Profile:
         """Return a profile with what was measured; what was not stays."""
-        step, per_request = self._line(profile.per_request)
+        step, per_request = self._line(profile)
         low = min(self.points)
         prompt = profile.per_prefill_token
         if low.first_s is not None and low.prompt_tokens and low.first_s > low.token_s:
@@ -46,16 +56,23 @@ class Calibration(NamedTuple):
         name = f"{profile.name} calibrated"
         return profile._replace(name=name, step=step, per_request=per_request, per_prefill_token=prompt)
 
-    def _line(self, per_request: float) -> tuple[float, float]:
+    def _line(self, profile: Profile) -> tuple[float, float]:
         """Return step and slope of the least squares; one concurrency alone leaves the slope as it is."""
-        count = len(self.points)
-        n = sum(point.in_flight for point in self.points) / count
-        token = sum(point.token_s for point in self.points) / count
-        squares = sum((point.in_flight - n) ** 2 for point in self.points)
+        pairs = [
+            (one.in_flight, one.token_s - profile.per_kv_token * one.in_flight * one.context)
+            for one in self.points
+        ]
+        count, per_request = len(pairs), profile.per_request
+        n, token = (sum(values) / count for values in zip(*pairs, strict=True))
+        squares = sum((one - n) ** 2 for one, _ in pairs)
         if squares > 1e-6:
-            products = sum((point.in_flight - n) * (point.token_s - token) for point in self.points)
-            per_request = max(0.0, products / squares)
+            per_request = max(0.0, sum((one - n) * (time - token) for one, time in pairs) / squares)
         return max(token - per_request * n, token / 10), per_request
+
+
+def read_calibrations(paths: Iterable[Path]) -> Calibration:
+    """Return what several files say together; raises `LbgenError` for one that says nothing of use."""
+    return Calibration(tuple(point for path in paths for point in read_calibration(path).points))
 
 
 def read_calibration(path: Path) -> Calibration:
@@ -81,23 +98,45 @@ def _points(data: Any) -> Iterator[Point]:  # noqa: ANN401 - anybody's JSON
     elif "benchmarks" in data:
         yield from (_of_guidellm(one["metrics"]) for one in data["benchmarks"])
     else:
-        rate, whole = data["request_throughput"]["avg"], _seconds(data, "request_latency")
-        prompt = data.get("input_sequence_length", {}).get("avg")
-        token, first = _seconds(data, "inter_token_latency"), _seconds(data, "time_to_first_token")
-        yield Point(rate * whole, token, first, prompt)  # Little's law
+        yield _of_aiperf(data)
 
 
-def _seconds(data: Any, name: str) -> float:  # noqa: ANN401 - likewise
+def _of_aiperf(data: Any) -> Point:  # noqa: ANN401 - likewise
+    prompt, output = _mean(data, "input_sequence_length"), _mean(data, "output_sequence_length")
+    token, counted = _seconds(data, "inter_token_latency"), _mean(data, "usage_completion_tokens")
+    if output and counted:  # aiperf counts with a tokenizer of its own, the server with the model's
+        token *= (output - 1) / (counted - 1)
+    flying = _mean(data, "effective_concurrency")
+    if flying is None:  # Little's law
+        flying = data["request_throughput"]["avg"] * _seconds(data, "request_latency", "avg")
+    first, asked = _seconds(data, "time_to_first_token"), _mean(data, "usage_prompt_tokens")
+    return Point(flying, token, first, asked or prompt, counted or output or 0.0)
+
+
+def _mean(data: Any, name: str) -> float | None:  # noqa: ANN401 - likewise
+    return float(data[name]["avg"]) if name in data else None
+
+
+def _seconds(data: Any, name: str, statistic: str = "p10") -> float:  # noqa: ANN401 - likewise
     factors = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "us": 1e-6, "ns": 1e-9}
-    return float(data[name]["avg"]) * factors[data[name]["unit"]]
+    found = data[name]
+    return float(found.get(statistic, found["avg"])) * factors[found["unit"]]
 
 
 def _of_guidellm(metrics: Any) -> Point:  # noqa: ANN401 - likewise
-    def mean(name: str) -> float:
-        return float(metrics[name]["successful"]["mean"])
+    def figures(name: str) -> Any:  # noqa: ANN401 - likewise
+        return metrics[name]["successful"]
 
-    token, first = mean("inter_token_latency_ms") / 1000, mean("time_to_first_token_ms") / 1000
-    return Point(mean("request_concurrency"), token, first, mean("prompt_token_count"))
+    def mean(name: str) -> float:
+        return float(figures(name)["mean"])
+
+    def low(name: str) -> float:
+        return float(figures(name).get("percentiles", {}).get("p10") or mean(name)) / 1000
+
+    return Point(
+        mean("request_concurrency"), low("inter_token_latency_ms"), low("time_to_first_token_ms"),
+        mean("prompt_token_count"), mean("output_token_count") if "output_token_count" in metrics else 0.0,
+    )  # fmt: skip
 
 
 def _calm(row: Any) -> bool:  # noqa: ANN401 - likewise

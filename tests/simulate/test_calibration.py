@@ -9,9 +9,12 @@ import pytest
 
 from lbgen.cli.guard import run
 from lbgen.problems import LbgenError
-from lbgen.simulate.calibration import read_calibration
+from lbgen.simulate.calibration import read_calibration, read_calibrations
 from lbgen.simulate.profiles import PROFILES
 
+REPORTS = Path(__file__).parent / "reports"
+"""Written by the tools before `lbgen mock-gpu --profile a100-8b --slots 64`, and shortened: requests
+of 1000 prompt and 150 output tokens (by the tools' tokenizer), 4 and 32 at a time."""
 SMALLEST = str(Path(__file__).parents[2] / "examples" / "smallest.yaml")
 
 
@@ -30,7 +33,10 @@ def test_guidellm_over_two_concurrencies_gives_step_slope_and_prompt_cost(tmp_pa
     path = saved(tmp_path, {"benchmarks": [one(30, 13, 300), one(10, 11, 61)]})
     profile = read_calibration(path).applied(PROFILES["h100-8b"])
     assert profile.step == pytest.approx(0.010)
-    assert profile.per_request == pytest.approx(0.0001)
+    in_cache = (
+        1000 * PROFILES["h100-8b"].per_kv_token
+    )  # what a request adds by its context stays the profile's
+    assert profile.per_request == pytest.approx(0.0001 - in_cache)
     assert profile.per_prefill_token == pytest.approx(0.00005)
     assert profile.kv_tokens == PROFILES["h100-8b"].kv_tokens
 
@@ -64,3 +70,34 @@ def test_our_own_result_gives_back_the_profile(tmp_path: Path, capsys: pytest.Ca
 def test_what_says_nothing(tmp_path: Path, data: object) -> None:
     with pytest.raises(LbgenError, match="no times between tokens"):
         read_calibration(saved(tmp_path, data))
+
+
+def test_aiperfs_own_reports_give_back_the_profile() -> None:
+    files = [REPORTS / f"aiperf-0.13.0-concurrency-{count}.json" for count in (4, 32)]
+    true = PROFILES["a100-8b"]
+    profile = read_calibrations(files).applied(true)
+    assert profile.step == pytest.approx(true.step, rel=0.02)
+    assert profile.per_request == pytest.approx(true.per_request, rel=0.15)
+    assert profile.per_prefill_token == pytest.approx(true.per_prefill_token, rel=0.15)
+
+
+def test_guidellms_own_report_gives_back_the_profile() -> None:
+    true = PROFILES["a100-8b"]
+    profile = read_calibration(REPORTS / "guidellm-0.8.1.json").applied(true)
+    assert profile.step == pytest.approx(true.step, rel=0.03)
+    assert profile.per_prefill_token == pytest.approx(true.per_prefill_token, rel=0.15)
+    assert profile.per_request < 3 * true.per_request  # two rounds only: prompts are in half of the steps
+
+
+def test_tokens_are_counted_by_the_server() -> None:
+    report = json.loads((REPORTS / "aiperf-0.13.0-concurrency-4.json").read_text())
+    assert report["output_sequence_length"]["avg"] == 200  # by aiperf's tokenizer; the server made 150
+    (point,) = read_calibration(REPORTS / "aiperf-0.13.0-concurrency-4.json").points
+    assert point.output_tokens == 150
+    assert point.token_s == pytest.approx(report["inter_token_latency"]["p10"] / 1000 * 199 / 149)
+
+
+def test_several_files_are_one_measurement(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [f"--calibrate={REPORTS}/aiperf-0.13.0-concurrency-{count}.json" for count in (4, 32)]
+    assert run(["simulate", SMALLEST, *words, "--profile=a100-8b", "--requests=300"]) == 0
+    assert "calibrated from 2 measurements" in capsys.readouterr().err
