@@ -57,7 +57,7 @@ def look(page: Path, view: View, script: str) -> Seen:
     """Open a page, run a script in it, and take a picture."""
     chromium = program()
     assert chromium is not None, "the caller skips where there is no Chromium"
-    with tempfile.TemporaryDirectory(prefix="lbgen-browser-") as folder:
+    with tempfile.TemporaryDirectory(prefix="lbgen-browser-", ignore_cleanup_errors=True) as folder:
         command = [chromium, *OPTIONS, f"--user-data-dir={folder}", "about:blank"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             try:

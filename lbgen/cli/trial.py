@@ -12,9 +12,11 @@ from lbgen.cli.inputs import load_fleet, usable_fleet
 from lbgen.cli.kv_agent import KvAgent
 from lbgen.cli.options import Command, fleet_options, option
 from lbgen.cli.pools import first_served, named_pool, strategy_name
+from lbgen.cli.reports import expect_writable, write_report
 from lbgen.fleet.shares import shared_out
 from lbgen.model import Balancers
 from lbgen.problems import LbgenError
+from lbgen.render import builtin_templates
 from lbgen.simulate.named import workload
 from lbgen.simulate.study import Question
 from lbgen.targets.registry import TARGETS
@@ -48,6 +50,7 @@ class Wanted(NamedTuple):
     images: tuple[str, ...]
     stand_ins: bool
     expectations: tuple[str, ...]
+    report: str | None
     format: str
 
 
@@ -91,6 +94,7 @@ class Wanted(NamedTuple):
     metavar="EXPR",
     help="What has to hold, else exit 1: 'load_stdev<2', 'p99(least_conn)<0.85*p99(round_robin)'.",
 )
+@option("--report", metavar="FILE.html", type=click.Path(), help="Write a page with charts, too.")
 @option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_obj
 def command(console: Console, /, request: FleetRequest, **options: object) -> None:
@@ -105,6 +109,7 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
         from lbgen.lab.trial.conduct import plan  # noqa: PLC0415 - likewise
     except ImportError as error:
         raise LbgenError(f"lbgen trial needs the package {error.name}: pip install 'lbgen[lab]'") from None
+    expect_writable(wanted.report)
     expected = [expectations.parse(text) for text in wanted.expectations]
     question = _question(usable_fleet(console, load_fleet(console, request), request), wanted)
     expectations.missing(expected, question.strategies)
@@ -114,13 +119,15 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     console.result(
         json.dumps(told.as_json_shape(trial), indent=2) if wanted.format == "json" else told.text(trial)
     )
-    _judge(console, expected, trial)
+    _judge(console, wanted, expected, trial)
 
 
-def _judge(console: Console, expected: list[Expectation], trial: Trial) -> None:
-    from lbgen.lab.trial import expectations  # noqa: PLC0415 - likewise
+def _judge(console: Console, wanted: Wanted, expected: list[Expectation], trial: Trial) -> None:
+    from lbgen.lab.trial import expectations, page  # noqa: PLC0415 - likewise
 
     missed = list(expectations.failed(expected, [row.measured for row in trial.rows]))
+    if wanted.report:
+        write_report(console, wanted.report, page.page(trial, builtin_templates(), missed))
     for sentence in missed:
         console.error(f"expected {sentence}")
     if missed:

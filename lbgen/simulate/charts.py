@@ -10,7 +10,7 @@ from lbgen.simulate.result import combined, row_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lbgen.simulate.result import Row
+    from lbgen.simulate.result import Figures, Row
     from lbgen.simulate.study import Answer
 
 WIDTH, HEIGHT = 360, 230
@@ -35,11 +35,13 @@ class Curve(NamedTuple):
     number: int
     points: str
     dots: list[tuple[float, float]]
+    faint: bool = False
+    """It is only there to be compared with."""
 
     @property
     def style(self) -> str:
-        """The classes that give it a colour and, from the eighth on, dashes."""
-        return f"s{self.number % COLORS}" + (" dashed" if self.number >= COLORS else "")
+        """The classes that give it a colour and, when faint and from the eighth on, dashes."""
+        return f"s{self.number % COLORS}" + (" dashed" if self.faint or self.number >= COLORS else "")
 
 
 class Chart(NamedTuple):
@@ -79,10 +81,25 @@ class Axis(NamedTuple):
         return [Tick(self.place(value), f"{value:.6g}") for value in values]
 
 
+class Shown(NamedTuple):
+    """A row as a chart shows it."""
+
+    name: str
+    row: Row
+    number: int
+    """Of its colour."""
+    faint: bool = False
+
+
 def distribution(found: Answer, metric: str) -> Chart | None:
     """Return the distributions of a metric; None when no request was answered."""
+    return distributions([Shown(row_name(row), row, n) for n, row in enumerate(found.rows)], metric)
+
+
+def distributions(shown: Sequence[Shown], metric: str) -> Chart | None:
+    """Return the distributions of a metric in some rows; None when no request was answered."""
     lines = [
-        _average([run.curves[metric] for run in row.runs if run.curves.get(metric)]) for row in found.rows
+        _average([run.curves[metric] for run in one.row.runs if run.curves.get(metric)]) for one in shown
     ]
     across = _decades([value for line in lines for value in line], LEFT, RIGHT)
     if across is None:
@@ -90,11 +107,11 @@ def distribution(found: Answer, metric: str) -> Chart | None:
     up = Axis(0, 1, BOTTOM, TOP)
     curves = [
         _curve(
-            row_name(row),
-            number,
+            one.name,
+            one.number,
             [(across.place(value), up.place((rank + 0.5) / len(line))) for rank, value in enumerate(line)],
-        )
-        for number, (row, line) in enumerate(zip(found.rows, lines, strict=True))
+        )._replace(faint=one.faint)
+        for one, line in zip(shown, lines, strict=True)
     ]
     y_ticks = [Tick(up.place(share / 4), f"{25 * share} %") for share in range(5)]
     caption = "Share of requests that took at most so long; logarithmic scale."
@@ -125,14 +142,18 @@ def against_load(answers: Sequence[Answer], metric: str) -> Chart | None:
 
 def over_time(found: Answer) -> list[Chart]:
     """Return a chart for each row: the requests in flight at each server over the first seed's run."""
-    shown = [row for row in found.rows if row.runs[0].in_flight]
-    most = max((value for row in shown for line in row.runs[0].in_flight for value in line), default=0.0)
+    return rows_over_time([(row_name(row), row) for row in found.rows])
+
+
+def rows_over_time(rows: Sequence[tuple[str, Row]]) -> list[Chart]:
+    """Return the same for rows with names of one's own; all on one scale."""
+    shown = [(name, row.runs[0]) for name, row in rows if row.runs[0].in_flight]
+    most = max((value for _, run in shown for line in run.in_flight for value in line), default=0.0)
     up = Axis(0, _round_up(most or 1.0), BOTTOM, TOP)
-    return [_row_over_time(row, up) for row in shown]
+    return [_run_over_time(name, run, up) for name, run in shown]
 
 
-def _row_over_time(row: Row, up: Axis) -> Chart:
-    run = row.runs[0]
+def _run_over_time(name_of_row: str, run: Figures, up: Axis) -> Chart:
     lines = _few([(server.name, line) for server, line in zip(run.servers, run.in_flight, strict=True)])
     across = Axis(0, max(run.duration_s, 1e-9), LEFT, RIGHT)
     curves = []
@@ -141,7 +162,7 @@ def _row_over_time(row: Row, up: Axis) -> Chart:
         points = [(across.place((n + 0.5) * step), up.place(value)) for n, value in enumerate(line)]
         curves.append(_curve(name, number, points))
     caption = "Requests in flight at each server; across: seconds, first seed."
-    return Chart("over-time", row_name(row), caption, across.ticks(), up.ticks(), curves)
+    return Chart("over-time", name_of_row, caption, across.ticks(), up.ticks(), curves)
 
 
 def _few(lines: list[tuple[str, Sequence[float]]]) -> list[tuple[str, Sequence[float]]]:

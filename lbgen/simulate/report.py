@@ -43,10 +43,38 @@ class Section(NamedTuple):
     differences: list[str]
     charts: list[Chart]
     over_time: list[Chart]
+    differences_title: str = "Differences, with 95 % intervals over the seeds:"
+    paired: bool = False
+    """Two charts over time belong together each."""
+
+
+class Page(NamedTuple):
+    """What a page shows."""
+
+    command: str
+    heading: str
+    sections: list[Section]
+    ending: str
+    """What is said of the page itself."""
+    by_load: Sequence[Chart] = ()
+    capacities: Sequence[str] = ()
 
 
 def page(answers: Sequence[Answer], templates: Path, capacities: Sequence[str] = ()) -> str:
     """Return the page; `templates` is the folder of the built-in ones, `capacities` lines of text."""
+    shown = Page(
+        "simulate",
+        f"What strategies would do to {answers[0].question.pool.name}",
+        [_section(found) for found in answers],
+        "the same command gives the same page.",
+        known(against_load(answers, metric) for metric in DISTRIBUTIONS),
+        capacities,
+    )
+    return html(shown, templates)
+
+
+def html(shown: Page, templates: Path) -> str:
+    """Return a page's HTML."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates),
         autoescape=True,
@@ -54,10 +82,7 @@ def page(answers: Sequence[Answer], templates: Path, capacities: Sequence[str] =
         trim_blocks=True,
     )
     return environment.get_template("report/simulate.html.j2").render(
-        pool=answers[0].question.pool.name,
-        sections=[_section(found) for found in answers],
-        by_load=_known(against_load(answers, metric) for metric in DISTRIBUTIONS),
-        capacities=capacities,
+        **shown._asdict(),
         width=WIDTH, height=HEIGHT, left=LEFT, right=RIGHT, top=TOP, bottom=BOTTOM,
         colors=COLORS,
         version=__version__,
@@ -73,10 +98,11 @@ def _section(found: Answer) -> Section:
         header=header,
         rows=rows,
         differences=against(found),
-        charts=_known(distribution(found, metric) for metric in DISTRIBUTIONS),
+        charts=known(distribution(found, metric) for metric in DISTRIBUTIONS),
         over_time=over_time(found),
     )
 
 
-def _known(charts: Iterable[Chart | None]) -> list[Chart]:
+def known(charts: Iterable[Chart | None]) -> list[Chart]:
+    """Return the charts that there are."""
     return [chart for chart in charts if chart is not None]

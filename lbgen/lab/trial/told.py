@@ -19,13 +19,13 @@ TOLERANCE = (
 )
 HEADER = (
     "strategy", "target", "", "requests", "failed", "first token", "P99", "answer P50", "P99", "spread",
-    "tokens/s",
+    "hits", "tokens/s",
 )  # fmt: skip
 
 
 def text(trial: Trial) -> str:
     """Return headline and table, *predicted* over *measured*."""
-    lines = [headline(trial.found), "", *aligned([HEADER, *_lines(trial.rows)], left=3), ""]
+    lines = [headline(trial.found), "", *aligned(columns(trial.rows), left=3), ""]
     servers = [
         f"  {row.measured.strategy} on {row.measured.target}: "
         + ", ".join(
@@ -35,12 +35,16 @@ def text(trial: Trial) -> str:
         for row in trial.rows
     ]
     lines += ["Requests by server, measured (predicted):", *servers, ""]
-    lines += [*_agreement(trial.rows), ""]
-    lines.append(
+    lines += [*agreement(trial.rows), "", *_failures(trial.rows), circumstances(trial)]
+    return "\n".join(lines) + "\n"
+
+
+def circumstances(trial: Trial) -> str:
+    """Return how it was measured."""
+    return (
         f"Measured with --runtime {trial.runtime}, {trial.speed:.3g} seconds of the GPUs in a second of the "
         f"clock; times are the GPUs'. {_lateness(trial.rows)}"
     )
-    return "\n".join(lines) + "\n"
 
 
 def as_json_shape(trial: Trial) -> dict[str, Any]:
@@ -77,7 +81,7 @@ def as_json_shape(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _agreement(rows: Sequence[Measured]) -> list[str]:
+def agreement(rows: Sequence[Measured]) -> list[str]:
     """Return what prediction and measurement do not agree on."""
     apart = [(row_name(row.measured), gap) for row in rows for gap in row.gaps if not gap.agrees]
     if not apart:
@@ -89,6 +93,17 @@ def _agreement(rows: Sequence[Measured]) -> list[str]:
     return lines
 
 
+def _failures(rows: Sequence[Measured]) -> list[str]:
+    """Return of what requests failed; statuses, and what became of connections."""
+    failed = [
+        f"  {row_name(one)}: " + ", ".join(f"{count} x {reason}" for reason, count in errors.items())
+        for row in rows
+        for one, errors in [(row.measured, row.measured.runs[0].errors)]
+        if errors
+    ]
+    return ["Failed:", *failed, ""] if failed else []
+
+
 def _lateness(rows: Sequence[Measured]) -> str:
     driver = max(row.late.driver.p99_s for row in rows)
     mocks = max(row.late.mocks_p99_s for row in rows)
@@ -98,12 +113,15 @@ def _lateness(rows: Sequence[Measured]) -> str:
     )
 
 
-def _lines(rows: Sequence[Measured]) -> list[list[str]]:
-    return [
-        cells
-        for row in rows
-        for cells in (_cells(row.predicted, "predicted"), ["", "", *_cells(row.measured, "measured")[2:]])
-    ]
+def columns(rows: Sequence[Measured]) -> list[list[str]]:
+    """Return the table, its header first, without a column that says nothing here."""
+    table = [list(HEADER)]
+    for row in rows:
+        table += [_cells(row.predicted, "predicted"), ["", "", *_cells(row.measured, "measured")[2:]]]
+    hits = HEADER.index("hits")
+    if all(cells[hits] in {"-", "hits"} for cells in table):
+        return [[*cells[:hits], *cells[hits + 1 :]] for cells in table]
+    return table
 
 
 def _cells(row: Row, kind: str) -> list[str]:
@@ -119,5 +137,6 @@ def _cells(row: Row, kind: str) -> list[str]:
         seconds(run.e2e_s.p50),
         seconds(run.e2e_s.p99),
         "-" if run.load_stdev is None else f"{run.load_stdev:.2f}",
+        "-" if not run.prefix_hit_ratio else f"{run.prefix_hit_ratio:.0%}",
         "-" if run.tokens_per_s is None else f"{run.tokens_per_s:,.0f}",
     ]

@@ -1,0 +1,34 @@
+"""Reports that commands write beside their results."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lbgen.problems import LbgenError
+
+if TYPE_CHECKING:
+    from lbgen.cli.console import Console
+
+
+def expect_writable(name: str | None) -> None:
+    """Raise `LbgenError` when a report could not be written: before the work, not after it."""
+    if name is None:
+        return
+    path = Path(name)
+    if path.is_dir():
+        raise LbgenError(f"{name}: cannot be written: it is a folder")
+    if not path.parent.is_dir():
+        raise LbgenError(f"{name}: cannot be written: there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise LbgenError(f"{name}: cannot be written: no permission")
+
+
+def write_report(console: Console, name: str, text: str) -> None:
+    """Write a report and say so; raises `LbgenError`."""
+    try:
+        Path(name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise LbgenError(f"{name}: cannot be written: {error.strerror}") from None
+    console.note(f"written {name}")
