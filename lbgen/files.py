@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from lbgen.secret_values import StandInSecrets
 
 
+NEW = ".lbgen-new-"
+"""What the names of temporary files begin with."""
+
+
 class Change(NamedTuple):
     """What writing would do to one file, or did."""
 
@@ -138,7 +142,7 @@ def _first_line_is_ours(path: Path) -> bool:
 
 def tidy(directory: Path) -> None:
     """Remove the temporary files of writing that was killed; nobody may be writing there now."""
-    for path in [*directory.glob(f"{_TEMPORARY}*"), *directory.glob(f"*/{_TEMPORARY}*")]:
+    for path in [place for depth in ("", "*/", "*/*/") for place in directory.glob(f"{depth}{NEW}*")]:
         path.unlink(missing_ok=True)
 
 
@@ -159,13 +163,14 @@ def _carry_out(changes: Sequence[Change]) -> None:
     """
     for change in [*changes[1:], *changes[:1]]:
         if change.kind not in {"stale", "same"}:
-            _replace(change.path, change.new, secret=change.secret)
+            replace_file(change.path, change.new, secret=change.secret)
     for change in changes:
         if change.kind == "stale":
             change.path.unlink()
 
 
-def _replace(path: Path, text: str, *, secret: bool) -> None:
+def replace_file(path: Path, text: str, *, secret: bool = False) -> None:
+    """Put a whole new file in the place of an old one, or of none; at no instant is there half a file."""
     path = path.resolve()  # a link keeps pointing where it points
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700 if secret else 0o777)
     with _replacing(path) as stream:
@@ -173,13 +178,10 @@ def _replace(path: Path, text: str, *, secret: bool) -> None:
         stream.write(text.encode("utf-8", "surrogateescape"))
 
 
-_TEMPORARY = ".lbgen-new-"
-
-
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
     """Give a new file that takes the place of an old one when it is whole and on disk."""
-    descriptor, temporary = tempfile.mkstemp(prefix=f"{_TEMPORARY}{path.name}.", dir=path.parent)
+    descriptor, temporary = tempfile.mkstemp(prefix=f"{NEW}{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             yield stream

@@ -15,8 +15,9 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.deploy.backup import Backup
+from lbgen.deploy.backup import BACKUP, Backup
 from lbgen.deploy.inventory import READERS
+from lbgen.deploy.kept import through_reload
 from lbgen.deploy.plan import make_plan
 from lbgen.deploy.runtime_socket import RuntimeSocket, commands
 from lbgen.files import tidy, write_files
@@ -81,15 +82,17 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
         except (LbgenError, OSError, KeyboardInterrupt) as error:
             reason = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
             with _undisturbed():
-                raise LbgenError(f"{reason}\nrolled back: {_roll_back(job, backup)}") from None
-        backup.finish()
+                raise LbgenError(f"{reason}\nrolled back: {_roll_back(job, backup, say)}") from None
+        with _undisturbed():
+            backup.finish()
         return plan
 
 
 def _tidy(directory: Path) -> None:
     """Remove what an apply that was killed left lying; the lock is ours."""
     shutil.rmtree(directory / CANDIDATE, ignore_errors=True)
-    tidy(directory)
+    for folder in (directory, directory / BACKUP):
+        tidy(folder)
 
 
 def _outdated(job: Job, say: Callable[[str], None]) -> bool:
@@ -109,7 +112,7 @@ def _change(plan: Plan, job: Job, backup: Backup, say: Callable[[str], None]) ->
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let nobody interrupt the way back: a second Ctrl-C would leave it half done."""
+    """Let nobody interrupt what follows: a second Ctrl-C would leave the way back half done."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -190,10 +193,11 @@ def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> None:
         _over_socket(plan, job)
         say(f"{job.target}: changed over the runtime socket, without a reload")
     elif job.reload:
-        job.reload.act()
-        say(f"{job.target}: reloaded ({job.reload.words})")
-        for line in job.verify():
-            say(line)
+        with through_reload(job.socket, plan.changes[0].path, READERS[job.target], say):
+            job.reload.act()
+            say(f"{job.target}: reloaded ({job.reload.words})")
+            for line in job.verify():
+                say(line)
         time.sleep(SETTLE_S.get(job.target, 0))
     else:
         say(f"{job.target}: not reloaded; say how with --reload")
@@ -207,13 +211,14 @@ def _over_socket(plan: Plan, job: Job) -> None:
         socket.order(command)
 
 
-def _roll_back(job: Job, backup: Backup) -> str:
+def _roll_back(job: Job, backup: Backup, say: Callable[[str], None]) -> str:
     """Bring the old files back and reload; return how that went, in words."""
     try:
         ran = backup.restore()
         if ran and job.reload:
             time.sleep(SETTLE_S.get(job.target, 0))
-            job.reload.act()
+            with through_reload(job.socket, job.directory / job.files[0].path, READERS[job.target], say):
+                job.reload.act()
     except (LbgenError, OSError) as error:
         return f"not all the way, the next apply will take it up: {error}"
     backup.finish()

@@ -10,7 +10,7 @@ import json
 import shutil
 from typing import TYPE_CHECKING
 
-from lbgen.files import copy_whole
+from lbgen.files import NEW, copy_whole
 from lbgen.problems import LbgenError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from lbgen.files import Change
 
-FOLDER = ".lbgen-backup"
+BACKUP = ".lbgen-backup"
 MARK = "unfinished.json"
 
 
@@ -29,7 +29,7 @@ class Backup:
     def __init__(self, directory: Path, main: str) -> None:
         self._directory = directory
         self._main = main
-        self._folder = directory / FOLDER
+        self._folder = directory / BACKUP
         self._files = self._folder / "files"
         self._mark = self._folder / MARK
 
@@ -82,7 +82,7 @@ class Backup:
             else:
                 (self._files / name).parent.mkdir(parents=True, exist_ok=True)
                 copy_whole(change.path, self._files / name)
-        note = self._folder / f"{MARK}.new"
+        note = self._folder / f"{NEW}{MARK}"
         note.write_text(json.dumps(absent), encoding="utf-8")
         note.replace(self._mark)
 
@@ -92,5 +92,5 @@ class Backup:
 
     def _kept(self) -> Iterator[str]:
         for path in self._files.rglob("*"):
-            if path.is_file() and not path.name.startswith(".lbgen-"):
+            if path.is_file() and not path.name.startswith(NEW):
                 yield str(path.relative_to(self._files))
