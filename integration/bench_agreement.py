@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from integration.fleets import TARGETS, chat
+from integration.fleets import TARGETS, Proxy, chat
 from integration.images import GENERATIONS, resolve, versions
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
@@ -91,15 +91,17 @@ def runtime(name: str, generation: str) -> Iterator[Containers | Processes]:
         with Processes() as here:
             yield here
         return
-    images = {target: resolve(generation, target) for target in TARGETS}
+    images = {target: Proxy(generation, target).image for target in TARGETS}
     with Containers({**images, "mock": resolve("bookworm", "python")}) as containers:
         yield containers
 
 
 def measure(case: Case, seeds: Sequence[int], requests: int, where: tuple[str, str]) -> Runs:
     """Predict and measure one case."""
-    predicted, measured, late, speed, slack_s = [], [], [], 0.0, 0.0
+    predicted: list[Figures] = []
+    measured: list[Figures] = []
     lucky: list[list[Figures]] = []
+    late, speed, slack_s = [], 0.0, 0.0
     for seed in seeds:
         made = plan(question(case, seed, requests), _say)
         with runtime(*where) as there:
@@ -190,7 +192,8 @@ def _say(text: str) -> None:
 def _where(target: str, runtime_name: str, generation: str) -> str:
     if runtime_name == "process":
         return target
-    return f"{target} {versions(resolve(generation, target))[target]}"
+    found = versions(Proxy(generation, target).image)
+    return f"{target} {found['nginx' if target == 'nginx' else 'haproxy']}"
 
 
 def main() -> None:
