@@ -1,4 +1,4 @@
-"""A HAProxy with its runtime socket on this machine's own network, and load on it, for tests of the runtime half."""
+"""A HAProxy with its runtime socket on this machine's own network, and load on it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,184 @@
+"""Servers that were taken out of HAProxy's rotation at run time, and how they stay out through a reload.
+
+A reload forgets them: the new process knows what its file says. Setting them again over
+the socket comes too late for some requests (24 to 41 of them at 200 a second). What
+HAProxy reads before it takes traffic is its server state file, so while it reloads, the
+main file names one that holds these servers and nothing else. Afterwards both are as before.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbgen.deploy.drain import take_out
+from lbgen.deploy.running import running
+from lbgen.deploy.runtime_socket import RuntimeSocket
+from lbgen.files import replace_file
+from lbgen.problems import LbgenError
+from lbgen.targets.haproxy.quoting import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from lbgen.deploy.inventory import Inventory
+
+STATE_FILE = ".lbgen-kept-servers"
+NEW_PROCESS_S = 15.0
+"""How long the new process may take to answer on the socket."""
+_ADMIN = {"drain": 8, "maint": 1}
+"""``srv_admin_state``: forced to drain, forced into maintenance."""
+_AGENT_OFF = 18
+"""``srv_agent_state``: configured, an agent, and not enabled: 'ready' from the agent would end the drain."""
+
+
+class Kept(NamedTuple):
+    """A server that is to stay out of rotation."""
+
+    pool: str
+    server: str
+    state: str
+    """``drain`` or ``maint``."""
+    agent: bool
+
+    @property
+    def words(self) -> str:
+        """What is said of it."""
+        how = "drained" if self.state == "drain" else "in maintenance"
+        return f"pool {self.pool}: {self.server}, taken out at run time, stays {how} until 'lbgen undrain'"
+
+
+def kept(place: str, new: Inventory) -> tuple[Kept, ...]:
+    """Return which servers of a new configuration stay out; raises `LbgenError` without an answer.
+
+    What the file takes down itself needs no keeping.
+    """
+    return tuple(
+        Kept(pool, name, server.held, server.agent)
+        for (pool, name), server in running(RuntimeSocket(place)).items()
+        if server.held and pool in new.pools
+        if name in new.pools[pool].servers and new.pools[pool].servers[name].state != "down"
+    )
+
+
+@contextmanager
+def through_reload(
+    place: str | None, main: Path, read: Callable[[str], Inventory], say: Callable[[str], None]
+) -> Iterator[None]:
+    """Reload HAProxy inside this: what was taken out at run time stays out, and is said.
+
+    `main`: the file that is about to be loaded. It is as it was when this ends.
+    """
+    if place is None:
+        yield
+        return
+    try:
+        pid = RuntimeSocket(place).info().get("Pid", "")
+        text = main.read_text(encoding="utf-8", errors="surrogateescape")
+        held = kept(place, read(text))
+    except LbgenError as error:
+        say(f"haproxy: what was drained at run time is not known, and would be forgotten: {error}")
+        yield
+        return
+    if not held:
+        yield
+        return
+    with _told_to_the_new_process(place, main, text, held, read(text)):
+        yield
+        _see_to_it(place, held, pid, say)
+
+
+@contextmanager
+def _told_to_the_new_process(
+    place: str, main: Path, text: str, held: tuple[Kept, ...], new: Inventory
+) -> Iterator[None]:
+    state = main.parent / STATE_FILE
+    naming = _naming(text, _folder_of_haproxy(place, main) / STATE_FILE)
+    try:
+        replace_file(state, _state_text(held, new))
+        if naming:
+            replace_file(main, naming)
+        yield
+    finally:
+        if naming:
+            replace_file(main, text)
+        state.unlink(missing_ok=True)
+
+
+def _folder_of_haproxy(place: str, main: Path) -> PurePosixPath:
+    """Return the main file's folder as HAProxy sees it, in a container for one."""
+    said = RuntimeSocket(place).ask("show env HAPROXY_CFGFILES").strip()
+    path = PurePosixPath(said.partition("=")[2])
+    alone = path.is_absolute() and ";" not in str(path) and path.name == main.name
+    return path.parent if alone else PurePosixPath(main.resolve().parent)
+
+
+def _naming(text: str, state: PurePosixPath) -> str:
+    """Return the main file with two more lines; empty where they do not fit in."""
+    lines = text.splitlines(keepends=True)
+    named = ("global\n", "defaults lbgen\n")
+    if "server-state-file" in text or any(lines.count(line) != 1 for line in named):
+        return ""
+    added = (f"server-state-file {quote(str(state))}", "load-server-state-from-file global")
+    for line, more in zip(named, added, strict=True):
+        lines.insert(lines.index(line) + 1, f"    {more}\n")
+    return "".join(lines)
+
+
+def _state_text(held: tuple[Kept, ...], new: Inventory) -> str:
+    """Return a state file in HAProxy's format 1: up, with the new file's weight and port, and taken out.
+
+    All else is what a new process begins with: `-` and 0 change nothing (2.6 to 3.2). Backends and servers
+    are found by name; the numbers need not be right.
+    """
+    rows = []
+    for one in held:
+        entry = new.pools[one.pool].servers[one.server]
+        port = entry.address.rpartition(":")[2]
+        agent = _AGENT_OFF if one.agent else 0
+        rows.append(
+            f"1 {one.pool} 1 {one.server} - 2 {_ADMIN[one.state]} {entry.weight} {entry.weight} "
+            f"0 0 0 0 0 {agent} 0 0 - {port} -"
+        )
+    return "\n".join(["1", *rows, ""])
+
+
+def _see_to_it(place: str, held: tuple[Kept, ...], old_pid: str, say: Callable[[str], None]) -> None:
+    """Look whether the new process has them out, and set over the socket what is not."""
+    socket = RuntimeSocket(place)
+    _wait_for_another(socket, old_pid)
+    servers = running(socket)
+    for one in held:
+        server = servers.get((one.pool, one.server))
+        if server is None:
+            raise LbgenError(f"{place}: {one.pool}/{one.server} does not run after the reload")
+        if server.held == one.state:
+            say(f"haproxy: {one.words}")
+            continue
+        take_out(socket, server, one.state)
+        say(f"haproxy: {one.words}; it was in rotation for a moment after the reload")
+
+
+def _wait_for_another(socket: RuntimeSocket, pid: str) -> None:
+    end = time.monotonic() + NEW_PROCESS_S
+    while time.monotonic() < end:
+        try:
+            if socket.info().get("Pid", pid) != pid:
+                return
+        except LbgenError:
+            pass  # between the old process and the new one
+        time.sleep(0.05)
+    raise LbgenError(f"{socket.place}: no new process answers {NEW_PROCESS_S:.0f} s after the reload")
+
+
+def lines(held: tuple[Kept, ...]) -> list[str]:
+    """Return what a plan says of them."""
+    return [one.words for one in held]
+
+
+def as_json(held: tuple[Kept, ...]) -> list[Mapping[str, str]]:
+    """Return the same for programs."""
+    return [{"pool": one.pool, "server": one.server, "state": one.state} for one in held]
