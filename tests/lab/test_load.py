@@ -68,6 +68,38 @@ def test_a_driver_that_is_late_gives_no_results(with_lab):
         with_lab(blocked)
 
 
+def test_lateness_is_told(with_lab):
+    planned = [load.Planned(index * 0.02, 1) for index in range(40)]
+
+    async def held_up(lab):
+        asyncio.get_running_loop().call_later(0.3, time.sleep, 0.1)
+        return await load.run(lab.url, planned, most_late_s=5)
+
+    late = load.Lateness.of(with_lab(held_up))
+    assert 0 <= late.p50_s <= late.p99_s <= late.most_s
+    assert late.most_s > 0.05
+
+
+def test_requests_come_from_several_addresses(with_lab):
+    planned = [load.Planned(0, 1, source=f"127.0.1.{index % 3 + 1}") for index in range(6)]
+
+    async def ask(lab):
+        await load.run(lab.url, planned, most_late_s=5)
+        return await lab.get("/mock/requests")
+
+    clients = sorted(seen["client"].split("'")[1] for seen in with_lab(ask))
+    assert clients == ["127.0.1.1", "127.0.1.1", "127.0.1.2", "127.0.1.2", "127.0.1.3", "127.0.1.3"]
+
+
+@pytest.mark.parametrize(("fresh", "connections"), [(False, 1), (True, 4)])
+def test_connections_are_reused_or_not(with_lab, fresh, connections):
+    async def ask(lab):
+        await load.closed(lab.url, [load.Planned(0, 1)] * 4, 1, fresh=fresh)
+        return await lab.get("/mock/requests")
+
+    assert len({seen["client"] for seen in with_lab(ask)}) == connections
+
+
 def test_a_closed_loop_keeps_so_many_in_flight(with_lab):
     async def ask(lab):
         results = await load.closed(lab.url, [load.Planned(0, 200)] * 12, 3)

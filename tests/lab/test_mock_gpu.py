@@ -176,3 +176,16 @@ def test_a_taken_port_is_said(capsys):
         port = taken.getsockname()[1]
         assert mock_gpu.main(["--host", "127.0.0.1", "--port", str(port)]) == 2
     assert capsys.readouterr().err.startswith("mock-gpu: ")
+
+
+def test_tokens_that_come_late_are_told(with_lab):
+    async def ask(lab):
+        calm = (await lab.get("/mock/state"))["late_p99_s"]
+        task = asyncio.create_task(lab.complete(max_tokens=40))
+        asyncio.get_running_loop().call_later(0.1, time.sleep, 0.4)
+        await task
+        return calm, (await lab.get("/mock/state"))["late_p99_s"]
+
+    calm, late = with_lab(ask)
+    assert calm is None
+    assert late > 0.1
