@@ -7,6 +7,7 @@ import json
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from lbgen.lab import echo, engine_metrics, openai_api
 from lbgen.lab.faults import Fault, Faults, strike
@@ -127,12 +128,20 @@ class MockGpu:
             await self._respond(exchange, 200 if ready else 503, body)
         elif path == "/v1/models":
             await self._respond(exchange, 200, openai_api.models(self.settings.models))
+        elif path.startswith("/v1/models/"):
+            await self._model(exchange, unquote(path.removeprefix("/v1/models/")))
         elif path == "/metrics":
             await exchange.respond(
                 200, self._metrics().encode(), (*self._headers, ("content-type", "text/plain; version=0.0.4"))
             )
         else:
             await self._respond(exchange, 404, openai_api.error(404, f"no such page: {path}"))
+
+    async def _model(self, exchange: Exchange, name: str) -> None:
+        if name in self.settings.models:
+            await self._respond(exchange, 200, openai_api.model(name))
+        else:
+            await self._respond(exchange, 404, openai_api.error(404, f"the model '{name}' does not exist"))
 
     def _metrics(self) -> str:
         record = self.record
