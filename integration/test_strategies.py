@@ -273,12 +273,16 @@ def test_a_hot_prefix_is_served_whole(running: Running) -> None:
     """Every request alike: they spread over all servers, on NGINX with caps alone; nowhere is one refused."""
     hot = paced(100, "1.0,0", prompt="You are hot. " * 50)
     for pool in ("prefix", "capped"):
+        [first] = running.burst(pool, paced(1, "0.1,0", prompt=hot[0].prompt))
         shares = Counter(result.server for result in running.burst(pool, hot))
         if pool == "capped":
-            # One may have waited for its turn on HAProxy (maxqueue 1).
-            assert max(shares.values()) <= 28 + 1, shares
+            # HAProxy's threads may look at the same moment.
+            assert max(shares.values()) <= 28 + 4, shares
         if pool == "capped" or running.proxy.target == "haproxy":
             assert set(shares) == set(SERVERS), (pool, shares)
+            assert shares.most_common(1)[0][0] == first.server, shares
+        if running.proxy.target == "haproxy":
+            assert max(shares.values()) <= 1.25 * 100 / len(SERVERS) + 4, (pool, shares)
 
 
 # models
