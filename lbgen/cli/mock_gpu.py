@@ -9,17 +9,44 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lbgen.cli.options import Command, option
+from lbgen.lab.faults import HEADER, KINDS
 from lbgen.problems import LbgenError
 from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lbgen.cli.console import Console
 
+ENGINES = ("vllm", "sglang", "tgi", "llamacpp")
 
-@click.command(cls=Command)
+_WIDEST = max(map(len, KINDS))
+EPILOG = "\n".join([
+    "\b", "Faults, for --fault:",
+    *(f"  {kind:{_WIDEST}}  {does}" for kind, does in KINDS.items()),
+    "", "\b", "While it runs (count: so often; path: /health makes health checks sick):",
+    """  curl localhost:8000/mock/faults -d '{"kind": "status", "status": 429, "count": 3}'""",
+    """  curl localhost:8000/mock/faults -d '{"kind": "slow", "delay_s": 3, "path": "/health"}'""",
+    "  curl -X DELETE localhost:8000/mock/faults",
+    "", f"One request strikes itself with the header '{HEADER}: half'. /mock/state, /mock/requests and",
+    "/mock/in_flight tell what was seen; POST /mock/reset forgets it.",
+])  # fmt: skip
+
+
+@click.command(cls=Command, epilog=EPILOG)
 @option("--port", type=click.IntRange(0, 65_535), required=True, help="Where it listens; 0: any free port.")
 @option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
+@option("--tls-port", type=click.IntRange(0, 65_535), help="Serve TLS there, too.")
+@option("--certificate", metavar="FILE", help="Certificate and key for it, as PEM. Default: made up.")
+@option(
+    "--count",
+    type=click.IntRange(1, 10_000),
+    default=1,
+    show_default=True,
+    help="So many servers, on this port and the following ones.",
+)
 @option("--name", default="mock", show_default=True, help="Stands in the header x-mock-server.")
+@option("--model", multiple=True, help="A name for /v1/models; may be repeated. Default: mock.")
 @option(
     "--profile",
     type=click.Choice(list(PROFILES)),
@@ -35,25 +62,57 @@ if TYPE_CHECKING:
     show_default=True,
     help="Seconds of the GPU in a second of the clock.",
 )
-@option("--engine", default="vllm", show_default=True, help="Whose names /metrics uses.")
+@option(
+    "--engine",
+    default=ENGINES[0],
+    show_default=True,
+    help=f"Whose names /metrics uses: {', '.join(ENGINES)}.",
+)
+@option(
+    "--load-seconds",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="How long the model loads: /health answers 503 meanwhile.",
+)
+@option(
+    "--fault", multiple=True, metavar="KIND[:ARGUMENT][@PATH]", help="Go wrong from the start; see below."
+)
 @click.pass_obj
 def command(console: Console, /, **options: Any) -> None:  # noqa: ANN401 - click's
-    """Run one mock GPU server.
+    """Run one mock GPU server, or many in one process.
 
     It speaks OpenAI's API, with made-up tokens at a real engine's pace. Runs until SIGTERM or Ctrl-C.
-    Faults can be ordered under /mock/faults.
+    A fault's ARGUMENT is the status of 'status' (status:429), else the seconds until it strikes
+    (slow:3@/health).
     """
     del console
     try:
         from lbgen.lab import mock_gpu  # noqa: PLC0415 - h11 is an extra
     except ImportError as error:
         raise LbgenError(f"lbgen mock-gpu needs the package {error.name}: pip install 'lbgen[lab]'") from None
-    words = [f"--{name}={value}" for name, value in options.items() if value is not None]
+    if options["certificate"] and options["tls_port"] is None:
+        raise click.UsageError("--certificate is for --tls-port: say where TLS is served")
     mock_gpu.raise_descriptor_limit()
+    mock_gpu.collect_rarely()
     try:
-        asyncio.run(mock_gpu.serve(mock_gpu.parser().parse_args(words)))
+        asyncio.run(mock_gpu.serve(mock_gpu.parser().parse_args(list(_words(options)))))
     except OSError as error:
-        where = f"{options['host']}:{options['port']}"
+        where = f"{options['host']}:{_ports(options)}"
         raise LbgenError(f"cannot listen on {where}: {os.strerror(error.errno or 0)}") from None
     except ValueError as error:
         raise LbgenError(str(error)) from None
+
+
+def _words(options: dict[str, Any]) -> Iterator[str]:
+    """Yield the options as the program's own command line takes them."""
+    for name, value in options.items():
+        for one in value if isinstance(value, tuple) else (value,):
+            if one is not None:
+                yield f"--{name.replace('_', '-')}={one}"
+
+
+def _ports(options: dict[str, Any]) -> str:
+    first, last = options["port"], options["port"] + options["count"] - 1
+    ports = f"{first} to {last}" if options["count"] > 1 and first else f"{first}"
+    return ports + (f" or {options['tls_port']}" if options["tls_port"] is not None else "")

@@ -65,9 +65,23 @@ class Fault:
     def from_header(cls, text: str) -> Fault:
         """Return the fault for ``kind`` or ``kind:argument``; raises `ValueError`."""
         kind, _, argument = text.partition(":")
-        if kind == "status":
-            return cls(kind, status=int(argument or 503))
-        return cls(kind, delay_s=float(argument or 0))
+        try:
+            if kind == "status":
+                return cls(kind, status=int(argument or 503))
+            return cls(kind, delay_s=float(argument or 0))
+        except ValueError:
+            if kind not in KINDS:
+                raise
+            raise ValueError(f"'{argument}' is not a number, which {kind} wants") from None
+
+    @classmethod
+    def from_text(cls, text: str) -> Fault:
+        """Return the same with ``@PATH`` behind it: which paths it strikes; raises `ValueError`."""
+        what, at, path = text.partition("@")
+        fault = cls.from_header(what)
+        if at:
+            fault.path = path
+        return fault
 
 
 class Faults:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING
 
+from lbgen.lab.faults import Fault
 from lbgen.lab.mock_server import MockGpu, Settings
 from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
 
@@ -38,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
     line.add_argument("--tls-port", type=int, help="serve TLS there, too; 0: any free port")
     line.add_argument("--certificate", help="PEM file with certificate and key for it (default: made up)")
     line.add_argument("--count", type=int, default=1, help="so many servers, on the following ports")
+    line.add_argument("--fault", action="append", default=[], help="KIND[:ARGUMENT][@PATH], from the start")
     line.add_argument("--keep-alive", type=float, default=5.0, help="seconds that an idle connection is kept")
     return line
 
@@ -60,6 +62,7 @@ async def _start(arguments: argparse.Namespace, number: int) -> MockGpu:
         arguments.engine, arguments.load_seconds, arguments.chunk_ms / 1000,
     )  # fmt: skip
     mock = MockGpu(settings, arguments.keep_alive)
+    mock.faults.ordered += map(Fault.from_text, arguments.fault)
     host, secure = arguments.host, ""
     port = await mock.listen(host, _following(arguments.port, number))
     if arguments.tls_port is not None:
@@ -103,13 +106,16 @@ def raise_descriptor_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def collect_rarely() -> None:
+    """Let Python look for garbage seldom: a full look at thousands of requests stalls all streams."""
+    gc.set_threshold(50_000, 50, 50)
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Run the program; return its exit code."""
     arguments = parser().parse_args(words)
     raise_descriptor_limit()
-    gc.set_threshold(
-        50_000, 50, 50
-    )  # long-lived requests by the thousand: a full collection stalls all streams
+    collect_rarely()
     try:
         asyncio.run(serve(arguments))
     except (OSError, ValueError) as error:

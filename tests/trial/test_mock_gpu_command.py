@@ -2,9 +2,16 @@
 
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import urllib.error
 import urllib.request
+
+import pytest
+
+from lbgen.lab.engine_metrics import NAMES
+from lbgen.lab.faults import KINDS
 
 
 def _line(*words: str) -> list[str]:
@@ -32,9 +39,48 @@ def test_a_taken_port_is_named() -> None:
     assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in done.stderr
 
 
+def test_many_servers_with_tls_and_a_fault_from_the_start() -> None:
+    words = ("--port", "0", "--count", "2", "--tls-port", "0", "--fault", "status:418@/health")
+    with subprocess.Popen(_line(*words), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline().split() for _ in range(2)]
+        assert [line[2] for line in lines] == ["mock-0", "mock-1"]
+        context = ssl._create_unverified_context()
+        for line in lines:
+            with pytest.raises(urllib.error.HTTPError, match="418") as caught:
+                urllib.request.urlopen(f"https://{line[-1]}/health", timeout=10, context=context)
+            caught.value.close()
+            with urllib.request.urlopen(f"http://{line[4].rstrip(',')}/v1/models", timeout=10) as answer:
+                assert answer.headers["x-mock-server"] == line[2]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+
+
+def _refused(*words: str) -> str:
+    done = subprocess.run(_line(*words), capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    return done.stderr
+
+
+def test_bad_options_are_explained() -> None:
+    assert "no fault is called 'nope': one of status, hang" in _refused("--port", "0", "--fault", "nope")
+    assert "'x' is not a number, which slow wants" in _refused("--port", "0", "--fault", "slow:x")
+    assert "--certificate is for --tls-port" in _refused("--port", "0", "--certificate", "x.pem")
+    gone = ("--port", "0", "--tls-port", "0", "--certificate", "/nowhere.pem")
+    assert "/nowhere.pem: no certificate with its key: No such file" in _refused(*gone)
+
+
+def test_its_help_tells_every_fault() -> None:
+    done = subprocess.run(_line("--help"), capture_output=True, text=True, timeout=30, check=True)
+    for kind, does in KINDS.items():
+        assert f"{kind} " in done.stdout
+        assert does in done.stdout
+
+
 def test_an_engine_without_metrics_is_refused() -> None:
     done = subprocess.run(
         _line("--port", "0", "--engine", "nope"), capture_output=True, text=True, timeout=30, check=False
     )
     assert done.returncode == 2
     assert "no metrics of 'nope'" in done.stderr
+    assert ", ".join(NAMES) in done.stderr

@@ -8,13 +8,12 @@ outlives whoever started it.
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import signal
 import sys
 from typing import TYPE_CHECKING
 
-from lbgen.lab.mock_gpu import raise_descriptor_limit, server_context
+from lbgen.lab.mock_gpu import collect_rarely, raise_descriptor_limit, server_context
 from lbgen.lab.mock_server import MockGpu, Settings
 
 if TYPE_CHECKING:
@@ -38,5 +37,5 @@ async def serve(certificate: str, words: Sequence[str]) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for whoever started us
     raise_descriptor_limit()
-    gc.set_threshold(50_000, 50, 50)
+    collect_rarely()
     asyncio.run(serve(sys.argv[1], sys.argv[2:]))
