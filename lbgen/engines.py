@@ -17,7 +17,9 @@ class Metrics(NamedTuple):
     waiting: tuple[str, ...] = ()
     """Requests that the engine has accepted and not begun."""
     kv_usage: tuple[str, ...] = ()
-    """Share of the KV cache in use, from 0 to 1."""
+    """Share of the KV cache in use, from 0 to 1, without what is only kept for the next prompt like it."""
+    generated: tuple[str, ...] = ()
+    """Output tokens since the start, a counter: at each step (vLLM), or when an answer ends (the others)."""
     port: int | None = None
     """None: the port of the API."""
     needs: str = ""
@@ -76,11 +78,12 @@ _ENGINES = (
             waiting=("vllm:num_requests_waiting",),
             # The older name was deprecated in 0.10 in favour of the newer one.
             kv_usage=("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
+            generated=("vllm:generation_tokens_total",),
         ),
         sources=(
             "vllm/envs.py: VLLM_HTTP_TIMEOUT_KEEP_ALIVE, default 5",
             "vllm/engine/arg_utils.py: max_num_seqs by usage context",
-            "vllm/v1/metrics/loggers.py: gauge names",
+            "vllm/v1/metrics/loggers.py: gauge and counter names",
         ),
     ),
     Engine(
@@ -99,6 +102,7 @@ _ENGINES = (
             running=("sglang:num_running_reqs",),
             waiting=("sglang:num_queue_reqs",),
             kv_usage=("sglang:token_usage",),
+            generated=("sglang:generation_tokens_total",),
             needs="--enable-metrics",
         ),
         sources=(
@@ -115,10 +119,15 @@ _ENGINES = (
         keep_alive=None,
         parallelism=128,
         parallelism_setting="--max-concurrent-requests",
-        metrics=Metrics(path="/metrics", running=("tgi_batch_current_size",), waiting=("tgi_queue_size",)),
+        metrics=Metrics(
+            path="/metrics",
+            running=("tgi_batch_current_size",),
+            waiting=("tgi_queue_size",),
+            generated=("tgi_request_generated_tokens_sum",),
+        ),
         sources=(
             "TGI launcher arguments: max_concurrent_requests 128, port 3000",
-            "TGI docs, metrics: tgi_queue_size, tgi_batch_current_size",
+            "TGI docs, metrics: tgi_queue_size, tgi_batch_current_size; router: tgi_request_generated_tokens",
         ),
     ),
     Engine(
@@ -138,11 +147,12 @@ _ENGINES = (
             waiting=("llamacpp:requests_deferred",),
             # Removed in 2025; older builds have it.
             kv_usage=("llamacpp:kv_cache_usage_ratio",),
+            generated=("llamacpp:tokens_predicted_total",),
             needs="--metrics",
         ),
         sources=(
             "cpp-httplib: CPPHTTPLIB_KEEPALIVE_TIMEOUT_SECOND 5",
-            "llama.cpp tools/server/README: --parallel, --metrics and its gauges",
+            "llama.cpp tools/server/README: --parallel, --metrics, its gauges and counters",
         ),
     ),
     Engine(
@@ -168,6 +178,7 @@ _ENGINES = (
         parallelism_setting="max_batch_size of the model",
         metrics=Metrics(
             path="/metrics",
+            # Among other labels: model="tensorrt_llm",request_type="scheduled",version="1".
             running=('nv_trt_llm_request_metrics{request_type="scheduled"}',),
             waiting=(
                 'nv_trt_llm_request_metrics{request_type="waiting"}',
@@ -196,10 +207,12 @@ _ENGINES = (
             running=("trtllm_num_requests_running",),
             waiting=("trtllm_num_requests_waiting",),
             kv_usage=("trtllm_kv_cache_utilization",),
+            generated=("trtllm_generation_tokens_total",),
             needs="return_perf_metrics",
         ),
         sources=(
             "tensorrt_llm/serve/openai_server.py: TIMEOUT_KEEP_ALIVE = 5; /health; /prometheus/metrics",
+            "Gateway API inference extension, model server protocol: trtllm_* gauges; aiperf: its counters",
         ),
     ),
     Engine(

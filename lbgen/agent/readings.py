@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from lbgen.engines import Metrics
 
@@ -15,6 +15,8 @@ class Reading(NamedTuple):
     waiting: float | None
     kv_usage: float | None
     """Share of the KV cache in use, 0 to 1."""
+    generated: float | None = None
+    """Output tokens since the engine was started."""
 
 
 def read_page(page: bytes, metrics: "Metrics") -> Reading:
@@ -27,27 +29,34 @@ def read_page(page: bytes, metrics: "Metrics") -> Reading:
     return Reading(
         _first(page, metrics.running, sum),
         _first(page, metrics.waiting, sum),
-        _first(page, metrics.kv_usage, max),
+        _first(page, metrics.kv_usage, _mean),
+        _first(page, metrics.generated, sum),
     )
 
 
-def _first(page: bytes, names: tuple[str, ...], combine: object) -> float | None:
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _first(page: bytes, names: tuple[str, ...], combine: "Callable[[list[float]], float]") -> float | None:
     """Return the first metric that is there; several label sets (data-parallel ranks) become one figure."""
     for name in names:
-        values = list(_values(page, name.encode()))
+        bare, _, label = name.rstrip("}").partition("{")
+        values = list(_values(page, bare.encode(), label.encode()))
         if values:
-            return float(combine(values))  # type: ignore[operator]
+            return float(combine(values))
     return None
 
 
-def _values(page: bytes, name: bytes) -> "Iterator[float]":
+def _values(page: bytes, name: bytes, label: bytes) -> "Iterator[float]":
+    """Yield the values of a metric; `label`, such as ``type="used"``, stands among any others (Triton's)."""
     at = page.find(b"\n" + name)
     while at >= 0:
         start = at + 1 + len(name)
         end = page.find(b"\n", start)
         line = page[start : end if end >= 0 else len(page)]
         value = _value(line)
-        if value is not None:
+        if value is not None and label in line:
             yield value
         at = page.find(b"\n" + name, start)
 

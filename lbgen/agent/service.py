@@ -6,22 +6,40 @@ import asyncio
 import contextlib
 import signal
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
+from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 
+from lbgen.agent.pages import status_pages
 from lbgen.agent.readings import read_page
-from lbgen.agent.weights import Pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import ssl
+    from collections.abc import Callable, Mapping
 
+    from aiohttp import ClientResponse
+
+    from lbgen.agent.weights import Pool
     from lbgen.engines import Metrics
     from lbgen.units import Address
 
 LINE_LIMIT = 512
 """Bytes of a question that are read; HAProxy's ``agent-send`` strings are shorter."""
 ASK_TIMEOUT_S = 5.0
+BACKLOG = 4096
+"""Questions that may wait to be taken: HAProxy asks for 1,000 servers within a second."""
+PAGE_LIMIT = 8 * 1024**2
+"""Bytes of a metrics page; real ones have 20 to 500 kB."""
+
+
+class TlsWords(TypedDict):
+    """How a server's certificate is checked, in aiohttp's words."""
+
+    ssl: ssl.SSLContext | bool
+    server_hostname: str | None
+
+
+PLAIN: TlsWords = {"ssl": True, "server_hostname": None}
 
 
 class Watched(NamedTuple):
@@ -31,30 +49,37 @@ class Watched(NamedTuple):
     name: str
     url: str
     metrics: Metrics
+    cap: int | None = None
+    """The most requests in flight that the fleet file allows each balancer; None: any number."""
+    tls: TlsWords | None = None
 
 
 class Agent:
     """Scrapes, estimates, answers."""
 
-    def __init__(self, watched: tuple[Watched, ...], limits: dict[str, float], interval: float) -> None:
-        """`limits`: each pool's ``drain_above``; `interval`: seconds between two looks at a server."""
-        self.watched, self.interval = watched, interval
-        self.pools = {
-            pool: Pool(tuple(one.name for one in watched if one.pool == pool), limit)
-            for pool, limit in limits.items()
-        }
+    def __init__(self, watched: tuple[Watched, ...], pools: Mapping[str, Pool], interval: float) -> None:
+        """`interval`: seconds between two looks at a server."""
+        self.watched = {(one.pool, one.name): one for one in watched}
+        self.pools, self.interval = pools, interval
         self.scrapes = self.failures = self.answers = 0
 
     def answer(self, question: str, now: float) -> str:
-        """Return the answer to ``pool/server``; an unknown one is told nothing that would change it."""
+        """Return the answer to ``pool/server``; what is unknown is told nothing that would change it."""
         pool, _, server = question.strip().partition("/")
-        try:
-            weight = self.pools[pool].weight(server, now)
-        except KeyError:
+        one = self.watched.get((pool, server))
+        verdict = self.pools[pool].verdict(server, now) if one else None
+        if one is None or verdict is None:
             return "\n"
         self.answers += 1
-        # 'ready' and 'up' undo what an earlier agent may have said: HAProxy keeps the last word (2.6 to 3.2).
-        return f"ready up {weight}%\n"
+        cap = self.cap_of(one, verdict.cap)
+        # HAProxy keeps what it is not told anew; 0 lifts its limit. No 'ready': that would take back what an
+        # operator drained or put into maintenance by hand (seen on 2.6 to 3.2); 'up' does not.
+        return f"up {verdict.percent}% maxconn:{cap or 0}\n"
+
+    @staticmethod
+    def cap_of(one: Watched, learned: int | None) -> int | None:
+        """Return the smaller of what was learned and what the fleet file allows."""
+        return min((cap for cap in (learned, one.cap) if cap), default=None)
 
     async def watch(self, session: ClientSession, one: Watched, offset: float) -> None:
         """Look at one server again and again; a slow or dead one delays nobody else."""
@@ -63,12 +88,12 @@ class Agent:
         while True:
             started = time.monotonic()
             try:
-                async with session.get(one.url) as response:
-                    page = await response.read()
-                if response.status == 200:
-                    gauge.observe(read_page(page, one.metrics), time.monotonic())
+                async with session.get(one.url, allow_redirects=False, **(one.tls or PLAIN)) as response:
+                    page = await _body(response)
+                    response.raise_for_status()
+                gauge.observe(read_page(page, one.metrics), time.monotonic())
                 self.scrapes += 1
-            except (ClientError, TimeoutError, OSError):
+            except (ClientError, TimeoutError, OSError, ValueError):
                 self.failures += 1
             await asyncio.sleep(max(0.05, self.interval - (time.monotonic() - started)))
 
@@ -80,21 +105,15 @@ class Agent:
             await writer.drain()
         writer.close()
 
-    def page(self) -> str:
-        """Return the agent's own metrics, in Prometheus text."""
-        now = time.monotonic()
-        lines = [
-            "# TYPE lbgen_agent_scrapes_total counter", f"lbgen_agent_scrapes_total {self.scrapes}",
-            "# TYPE lbgen_agent_scrape_failures_total counter",
-            f"lbgen_agent_scrape_failures_total {self.failures}",
-            "# TYPE lbgen_agent_answers_total counter", f"lbgen_agent_answers_total {self.answers}",
-            "# TYPE lbgen_agent_weight_percent gauge",
-        ]  # fmt: skip
-        for pool_name, pool in self.pools.items():
-            for name in pool.gauges:
-                labels = f'pool="{pool_name}",server="{name}"'
-                lines.append(f"lbgen_agent_weight_percent{{{labels}}} {pool.weight(name, now)}")
-        return "\n".join(lines) + "\n"
+
+async def _body(response: ClientResponse) -> bytes:
+    """Return a page; raises `ValueError` for one without end."""
+    page = b""
+    async for part in response.content.iter_any():
+        page += part
+        if len(page) > PAGE_LIMIT:
+            raise ValueError(f"a metrics page of more than {PAGE_LIMIT} bytes")
+    return page
 
 
 async def run(agent: Agent, checks: Address, status: Address | None, started: Callable[[], None]) -> None:
@@ -104,36 +123,21 @@ async def run(agent: Agent, checks: Address, status: Address | None, started: Ca
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     server = await asyncio.start_server(
-        agent.serve_question, checks.host, checks.port, limit=LINE_LIMIT, reuse_address=True
+        agent.serve_question, checks.host, checks.port, limit=LINE_LIMIT, backlog=BACKLOG, reuse_address=True
     )
-    runner = await _status_pages(agent, status) if status else None
+    runner = await status_pages(agent, status) if status else None
     timeout = ClientTimeout(total=max(1.0, agent.interval * 2))
     async with server, ClientSession(connector=TCPConnector(limit=0), timeout=timeout) as session:
-        watched = agent.watched
+        watched = agent.watched.values()
         tasks = [
             asyncio.create_task(agent.watch(session, one, agent.interval * number / len(watched)))
             for number, one in enumerate(watched)
         ]
         started()
         await stop.wait()
+        server.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     if runner:
         await runner.cleanup()
-
-
-async def _status_pages(agent: Agent, address: Address) -> web.AppRunner:
-    async def metrics(_request: web.Request) -> web.Response:
-        return web.Response(text=agent.page(), content_type="text/plain")
-
-    async def health(_request: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
-
-    application = web.Application()
-    application.router.add_get("/metrics", metrics)
-    application.router.add_get("/health", health)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, address.host, address.port).start()
-    return runner

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lbgen.agent.weights import Pool as Gauged
 from lbgen.cli.inputs import load_fleet, usable_fleet
 from lbgen.cli.options import Command, fleet_options, option
 from lbgen.engines import ENGINES
+from lbgen.fleet.shares import shared_out
 from lbgen.problems import LbgenError
 from lbgen.strategies.registry import STRATEGIES
 from lbgen.units import Address, parse_address, parse_duration
 
 if TYPE_CHECKING:
-    from lbgen.agent.service import Watched
+    from lbgen.agent.service import TlsWords, Watched
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
-    from lbgen.model import Fleet, Pool
+    from lbgen.model import Fleet, Pool, ServerTls
 
 
 @click.command(cls=Command)
@@ -34,7 +37,8 @@ if TYPE_CHECKING:
 def command(console: Console, /, request: FleetRequest, **options: Any) -> None:  # noqa: ANN401 - click's
     """Read the engines' metrics and answer HAProxy's agent-check with weights.
 
-    For the pools whose strategy is kv_cache. Runs until SIGTERM or Ctrl-C.
+    And with how many requests a server takes: what does not fit waits in HAProxy. For the pools whose
+    strategy is kv_cache. Runs until SIGTERM or Ctrl-C.
     """
     request = request._replace(targets=("haproxy",))
     _serve(console, usable_fleet(console, load_fleet(console, request), request), options)
@@ -45,13 +49,14 @@ def _serve(console: Console, fleet: Fleet, options: dict[str, Any]) -> None:
         from lbgen.agent.service import Agent, run  # noqa: PLC0415 - aiohttp is an extra
     except ImportError as error:
         raise LbgenError(f"lbgen agent needs the package {error.name}: pip install 'lbgen[agent]'") from None
-    pools = [pool for pool in fleet.pools if pool.strategy.name == "kv_cache"]
+    pools = [pool for pool in shared_out(fleet).pools if pool.strategy.name == "kv_cache"]
     if not pools:
         raise LbgenError("no pool of this fleet has the strategy kv_cache, so there is nothing to watch")
     watched = tuple(one for pool in pools for one in _watched(pool))
     checks = _address(options["listen"], "--listen") or Address("127.0.0.1", _port(pools))
     status = _address(options["status"], "--status")
-    agent = Agent(watched, {pool.name: _drain_above(pool) for pool in pools}, _interval(options["interval"]))
+    gauged = {pool.name: _gauged(pool, fleet.balancers.instances) for pool in pools}
+    agent = Agent(watched, gauged, _interval(options["interval"]))
 
     def started() -> None:
         console.note(f"lbgen agent: watching {len(watched)} servers, answering on {checks}")
@@ -68,20 +73,32 @@ def _watched(pool: Pool) -> list[Watched]:
     from lbgen.agent.service import Watched  # noqa: PLC0415 - aiohttp is an extra
 
     metrics = ENGINES[pool.engine].metrics
-    if metrics is None or not metrics.kv_usage:
+    if metrics is None or not metrics.running:
         raise LbgenError(
-            f"pool {pool.name}: {ENGINES[pool.engine].title} does not tell the use of its KV cache"
+            f"pool {pool.name}: {ENGINES[pool.engine].title} does not tell how many requests run"
         )
     scheme = "https" if pool.tls else "http"
+    tls = _tls(pool.tls) if pool.tls else None
     return [
         Watched(
             pool.name,
             server.name,
             f"{scheme}://{server.address._replace(port=metrics.port or server.address.port)}{metrics.path}",
             metrics,
+            pool.cap(server),
+            tls,
         )
         for server in pool.servers
     ]
+
+
+def _tls(wanted: ServerTls) -> TlsWords:
+    """Return how the servers' certificates are checked, as HAProxy does; raises `LbgenError`."""
+    try:
+        context = ssl.create_default_context(cafile=wanted.ca) if wanted.verify else False
+    except OSError as error:
+        raise LbgenError(f"{wanted.ca}: cannot be read as certificates: {error}") from None
+    return {"ssl": context, "server_hostname": wanted.server_name}
 
 
 def _parameter(pool: Pool, name: str) -> Any:  # noqa: ANN401 - what the strategy's field says
@@ -89,8 +106,9 @@ def _parameter(pool: Pool, name: str) -> Any:  # noqa: ANN401 - what the strateg
     return pool.strategy.parameters.get(name, defaults[name])
 
 
-def _drain_above(pool: Pool) -> float:
-    return float(_parameter(pool, "drain_above"))
+def _gauged(pool: Pool, balancers: int) -> Gauged:
+    names = tuple(server.name for server in pool.servers)
+    return Gauged(names, float(_parameter(pool, "drain_above")), balancers)
 
 
 def _port(pools: list[Pool]) -> int:

@@ -42,6 +42,13 @@ class View:
         self.queue: list[Waiting] = []
         """Requests bound to this server by their hash, while it is full; a heap."""
 
+    def follow(self, percent: int, cap: int | None, *, queues: bool) -> None:
+        """Take what an agent says; a cap only where there is a queue for what does not fit."""
+        setup = self.server.setup
+        self.weight = setup.weight * percent
+        if queues:
+            self.cap = min((one for one in (cap, setup.cap) if one is not None), default=None)
+
 
 class Snapshot:
     """A view as it was when somebody last looked."""

@@ -46,7 +46,7 @@ class Simulation:
         if setup.agent is not None and "kv" in STRATEGIES[setup.strategy].needs:
             names = tuple(server.name for server in setup.servers)
             drain_above = float(str(setup.parameters.get("drain_above", 1.0)))
-            self._at(0.0, self._weigh, setup.agent(names, drain_above))
+            self._at(0.0, self._weigh, setup.agent(names, drain_above, setup.balancers))
         self._more = True
 
     def run(self, requests: Iterable[Request]) -> Tally:
@@ -146,6 +146,7 @@ class Simulation:
         assert isinstance(view, View)  # noqa: S101 - for the type checker
         request.place = None
         self._leave(now, view)
+        view.server.generated += request.output_tokens
         self.tally.finish(request)
         self._after(now, request)
         balancer = view.balancer
@@ -216,13 +217,14 @@ class Simulation:
     def _weigh(self, now: float, agent: Agent) -> None:
         for server in self.servers:
             if server.alive:
-                engine = server.engine
-                usage = engine.kv_usage
-                agent.observe(server.setup.name, engine.running, len(engine.waiting), usage, now)
-        for server in self.servers:
-            weight = server.setup.weight * agent.weight(server.setup.name, now)
-            for balancer in self._balancers:
-                balancer.views[server.index].weight = weight
+                agent.observe(server.setup.name, server.figures(now), now)
+        verdicts = [agent.verdict(server.setup.name, now) for server in self.servers]
+        for balancer in self._balancers:
+            for view, (percent, cap) in zip(balancer.views, verdicts, strict=True):
+                view.follow(percent, cap, queues=self.setup.queue is not None)
+            if balancer.queue:
+                for view in balancer.views:
+                    self._serve_waiting(now, view)
         if self._more or self.tally.open:
             self._at(now + self.setup.agent_s, self._weigh, agent)
 

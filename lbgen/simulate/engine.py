@@ -108,6 +108,11 @@ class Engine:
             steps -= 1
         return request.produced + self._number + min(steps, self._steps) - request.begin
 
+    def generated(self, now: float) -> int:
+        """Return how many tokens unfinished answers have; everything up to `now` has been advanced over."""
+        waiting = sum(request.produced for request in self.waiting)
+        return waiting + sum(self.produced(request, now) for _, _, request in self._decoding)
+
     def _settle(self, finished: list[Request]) -> None:
         """Do the planned steps, let go of who is done, and plan on."""
         self._clock = clock = self.due

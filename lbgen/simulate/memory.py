@@ -75,6 +75,10 @@ class MemoryEngine(Engine):
         self._phases = [0] * BLOCK
         return lost
 
+    def generated(self, now: float) -> int:
+        """Return how many tokens unfinished answers have; everything up to `now` has been advanced over."""
+        return super().generated(now) + sum(request.produced for request in self._prefilling)
+
     def _settle(self, finished: list[Request]) -> None:
         self._clock = self.due
         if self._decoding:

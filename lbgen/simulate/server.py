@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.simulate.keyed import engine_for
+from lbgen.simulate.setup import EngineFigures
 
 if TYPE_CHECKING:
     from lbgen.simulate.setup import ServerSetup
@@ -14,7 +15,8 @@ class SimulatedServer:
     """Requests in flight here are those of all balancers."""
 
     __slots__ = (
-        "alive", "busy_s", "engine", "in_flight", "index", "max_in_flight", "requests", "scheduled", "setup",
+        "alive", "busy_s", "engine", "generated", "in_flight", "index", "max_in_flight", "requests",
+        "scheduled", "setup",
     )  # fmt: skip
 
     def __init__(self, index: int, setup: ServerSetup, chunk_tokens: int) -> None:
@@ -25,6 +27,8 @@ class SimulatedServer:
         self.in_flight = 0
         self.max_in_flight = 0
         self.requests = 0
+        self.generated = 0
+        """Tokens of the answers that are complete."""
         self.busy_s = 0.0
         """Seconds that requests spent here, all together, less `in_flight` times the present one.
 
@@ -32,3 +36,10 @@ class SimulatedServer:
         """
         self.scheduled = -1.0
         """For when the clock has an event of this server."""
+
+    def figures(self, now: float) -> EngineFigures:
+        """Return what the engine would tell on its metrics page."""
+        engine = self.engine
+        return EngineFigures(
+            engine.running, len(engine.waiting), engine.kv_usage, self.generated + engine.generated(now)
+        )

@@ -55,14 +55,25 @@ class Incident(NamedTuple):
     """One of `WHAT`."""
 
 
-class Agent(Protocol):
-    """Turns what engines say of themselves into weights, as `lbgen agent` does beside HAProxy."""
+class EngineFigures(NamedTuple):
+    """What an engine tells of itself."""
 
-    def observe(self, server: str, running: int, waiting: int, kv_usage: float, now: float) -> None:
+    running: int
+    waiting: int
+    kv_usage: float
+    """0 to 1."""
+    generated: int
+    """Output tokens so far."""
+
+
+class Agent(Protocol):
+    """Turns what engines say of themselves into weights and caps, as `lbgen agent` does beside HAProxy."""
+
+    def observe(self, server: str, figures: EngineFigures, now: float) -> None:
         """Take a reading of one server."""
 
-    def weight(self, server: str, now: float) -> int:
-        """Return the percentage of its configured weight that a server should have; 0: nothing new."""
+    def verdict(self, server: str, now: float) -> tuple[int, int | None]:
+        """Return the percentage of its configured weight that a server should have, and its cap."""
 
 
 class Setup(NamedTuple):
@@ -83,8 +94,8 @@ class Setup(NamedTuple):
     stale_s: float = 0.0
     """How old the counts are that choices rest on; 0: each balancer's own, which are never old."""
     incidents: tuple[Incident, ...] = ()
-    agent: Callable[[tuple[str, ...], float], Agent] | None = None
-    """Makes the agent of a strategy that needs one, from the servers' names and `drain_above`."""
+    agent: Callable[[tuple[str, ...], float, int], Agent] | None = None
+    """Makes the agent of a strategy that needs one: servers' names, `drain_above`, number of balancers."""
     agent_s: float = 1.0
     """Time between two looks of the agent."""
     chunk_tokens: int = 512

@@ -46,7 +46,7 @@ class Question(NamedTuple):
     profiles: tuple[str, ...] = ()
     slots: int | None = None
     incidents: tuple[Incident, ...] = ()
-    agent: Callable[[tuple[str, ...], float], Agent] | None = None
+    agent: Callable[[tuple[str, ...], float, int], Agent] | None = None
     """Makes the agent for `kv_cache`; see `Setup`."""
     calibration: Calibration | None = None
     """What was measured, for all servers."""

@@ -5,8 +5,8 @@ import pytest
 from lbgen.agent.readings import Reading, read_page
 from lbgen.engines import ENGINES, Metrics
 
-VLLM = ENGINES["vllm"].metrics
-assert VLLM is not None
+assert ENGINES["vllm"].metrics is not None
+VLLM: Metrics = ENGINES["vllm"].metrics
 
 PAGE = b"""# HELP vllm:num_requests_running Number of requests
 # TYPE vllm:num_requests_running gauge
@@ -16,11 +16,29 @@ vllm:num_requests_running_total{engine="0"} 999
 vllm:num_requests_waiting{engine="0"} 2.0
 vllm:kv_cache_usage_perc{engine="0"} 0.25
 vllm:kv_cache_usage_perc{engine="1"} 0.5
+vllm:generation_tokens_total{engine="0"} 100
+vllm:generation_tokens_total{engine="1"} 20
+vllm:generation_tokens_created{engine="0"} 1700000000
+"""
+
+TRITON = b"""# HELP nv_trt_llm_request_metrics TRT LLM request metrics
+# TYPE nv_trt_llm_request_metrics gauge
+nv_trt_llm_request_metrics{model="tensorrt_llm",request_type="waiting",version="1"} 3
+nv_trt_llm_request_metrics{model="tensorrt_llm",request_type="scheduled",version="1"} 7
+nv_trt_llm_request_metrics{model="tensorrt_llm",request_type="max",version="1"} 512
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction",model="tensorrt_llm",version="1"} 0.25
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="used",model="tensorrt_llm",version="1"} 1
 """
 
 
 def test_reads_the_named_figures_and_no_longer_names() -> None:
-    assert read_page(PAGE, VLLM) == Reading(running=15, waiting=2, kv_usage=0.5)
+    assert read_page(PAGE, VLLM) == Reading(15, 2, 0.375, 120)
+
+
+def test_finds_one_label_among_others() -> None:
+    metrics = ENGINES["triton"].metrics
+    assert metrics is not None
+    assert read_page(TRITON, metrics) == Reading(7, 3, 0.25, None)
 
 
 def test_takes_the_older_name_where_the_newer_is_missing() -> None:
@@ -46,6 +64,7 @@ def test_every_engine_that_tells_is_read(engine: object) -> None:
         (metrics.running, "running"),
         (metrics.waiting, "waiting"),
         (metrics.kv_usage, "kv_usage"),
+        (metrics.generated, "generated"),
     ):
         for name in names:
             assert getattr(read_page(f"{name} 0.5\n".encode(), metrics), figure) == 0.5
