@@ -19,6 +19,7 @@ from lbgen.fleet.shares import shared_out
 from lbgen.problems import FleetError, LbgenError
 from lbgen.render import builtin_templates
 from lbgen.simulate.answer_json import answers_json
+from lbgen.simulate.closed import Closed
 from lbgen.simulate.dask_sweep import dask_sweep
 from lbgen.simulate.objective import capacities, parse_objective
 from lbgen.simulate.picture import picture
@@ -48,7 +49,7 @@ class Wanted(NamedTuple):
 
     pool: str | None
     workload: str
-    clients: int | None
+    clients: tuple[int, ...]
     think: str | None
     strategies: tuple[str, ...]
     rate: float | None
@@ -77,7 +78,13 @@ class Wanted(NamedTuple):
     help="bimodal, fixed, exponential, shared, chat, NAME:key=value,...; FILE.yaml; "
     "or a trace: FILE.csv, FILE.jsonl.",
 )
-@option("--clients", type=click.IntRange(1, 100_000), help="Clients that ask, wait, think and ask again.")
+@option(
+    "--clients",
+    type=click.IntRange(1, 100_000),
+    multiple=True,
+    metavar="N",
+    help="Clients that ask, wait, think and ask again; may be repeated.",
+)
 @option("--think", metavar="T", help="How long --clients think on average: 500ms, 10s. Default: not at all.")
 @option("--strategy", "strategies", multiple=True, metavar="S", help="A strategy; may be repeated.")
 @option("--rate", type=float, metavar="R", help="Requests a second.")
@@ -156,8 +163,7 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
         console.note(limit)
     objective = parse_objective(wanted.find_capacity) if wanted.find_capacity else None
     where = dask_sweep(wanted.executor) if wanted.executor else sweep
-    loads = [question._replace(load=load) for load in wanted.loads or (None,)]
-    done = study(loads, where, _progress(console))
+    done = study(_swept(question, wanted), where, _progress(console))
     carried: Carried = {}
     interrupted = not done.complete or not _search(question, objective, carried)
     if done.answers:
@@ -165,6 +171,14 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     if interrupted:
         console.error(f"interrupted: {done.finished} of {done.planned} runs are finished")
         raise click.exceptions.Exit(130)
+
+
+def _swept(question: Question, wanted: Wanted) -> list[Question]:
+    """Return the question at each load, or with each number of clients."""
+    closed = question.workload
+    if isinstance(closed, Closed) and wanted.clients:
+        return [question._replace(workload=closed.with_clients(count)) for count in wanted.clients]
+    return [question._replace(load=load) for load in wanted.loads or (None,)]
 
 
 def _limits(question: Question) -> Iterator[str]:

@@ -43,7 +43,7 @@ def workload_of(console: Console, wanted: Wanted) -> Workload:
     if wanted.think and not wanted.clients:
         raise click.UsageError("--think is how long --clients think: say how many there are")
     if wanted.clients and not is_closed(load):
-        load = Closed(load, wanted.clients, _seconds("--think", wanted.think or "0s"))
+        load = Closed(load, wanted.clients[0], _seconds("--think", wanted.think or "0s"))
     elif wanted.clients:
         raise click.UsageError(f"--clients: {wanted.workload} says itself how many there are")
     for option_name in ("rate", "loads", "find_capacity"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lbgen.simulate.closed import Closed
 from lbgen.simulate.result import as_json, difference_json, differences
 from lbgen.simulate.study import base_of
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lbgen.simulate.result import Row
-    from lbgen.simulate.study import Answer
+    from lbgen.simulate.study import Answer, Question
 
 
 def answers_json(
@@ -28,7 +29,7 @@ def answers_json(
         "kind": "simulate",
         "pool": question.pool.name,
         "workload": {
-            "name": question.workload.name,
+            "name": question.workload.name if alone else _common_name(question),
             "rate_per_s": round(first.rate_per_s, 6) if alone else None,
             "requests": question.requests,
             "seeds": list(question.seeds),
@@ -40,8 +41,14 @@ def answers_json(
     }
 
 
+def _common_name(question: Question) -> str:
+    """Return what the workloads of a sweep have in common."""
+    load = question.workload
+    return load.inner.name if isinstance(load, Closed) else load.name
+
+
 def _row(found: Answer, row: Row, carried: Mapping[tuple[str, str | None], float]) -> dict[str, Any]:
-    base = base_of(found, row)
+    base, closed = base_of(found, row), found.question.workload
     compared = [] if base is row else [difference_json(one) for one in differences(row, base)]
     capacity_found = {}
     if (row.strategy, row.target) in carried:
@@ -50,6 +57,7 @@ def _row(found: Answer, row: Row, carried: Mapping[tuple[str, str | None], float
         **as_json(row),
         "load": round(found.load, 6),
         "rate_per_s": round(found.rate_per_s, 6),
+        **({"clients": closed.clients} if isinstance(closed, Closed) else {}),
         "seeds": list(found.question.seeds),
         **capacity_found,
         "difference_to_present": compared,

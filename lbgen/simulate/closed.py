@@ -36,6 +36,10 @@ class Closed:
         self._rest: Iterator[Request] = iter(())
         self._dice = Random(0)  # noqa: S311 - `requests` seeds it
 
+    def with_clients(self, clients: int) -> Closed:
+        """Return the same load asked by so many clients."""
+        return Closed(self.inner, clients, self.think_s)
+
     def requests(self, seed: int, rate_per_s: float, count: int) -> Iterator[Request]:
         """Yield each client's first request; all within a time of thinking, if there is one."""
         del rate_per_s  # the servers decide

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.simulate.closed import Closed
 from lbgen.simulate.conclusion import against, conclusion, headline
 from lbgen.simulate.result import combined, row_name, seconds
 
@@ -30,7 +31,14 @@ def _by_load(answers: Sequence[Answer]) -> str:
     for found in answers:
         for row in found.rows:
             lines.setdefault(row_name(row), []).append(seconds(combined(row.runs).ttft_s.p99))
-    header = ["first token P99 at a load of", *(f"{found.load:.2f}" for found in answers)]
+    crowds = [
+        one.clients for one in (found.question.workload for found in answers) if isinstance(one, Closed)
+    ]
+    header = (
+        ["first token P99 with so many clients", *map(str, crowds)]
+        if crowds
+        else ["first token P99 at a load of", *(f"{found.load:.2f}" for found in answers)]
+    )
     full = [[name, *cells, *[""] * (len(answers) - len(cells))] for name, cells in lines.items()]
     return "\n".join(aligned([header, *full])) + "\n"
 

@@ -354,3 +354,17 @@ def test_it_says_what_it_does_not_model(simulate: Callable[..., Outcome], tmp_pa
     assert "e generates no text" in err
     assert "one pool is simulated, e" in err
     assert "not your GPUs" not in err
+
+
+def test_crowds_of_clients_are_swept(simulate: Callable[..., Outcome]) -> None:
+    crowds = ("--clients", "8", "--clients", "200", "--strategy", "least_conn")
+    code, out, _ = simulate(*QUICK, *crowds)
+    assert code == 0
+    assert re.search(r"first token P99 with so many clients\s+8\s+200", out)
+    code, out, _ = simulate(*QUICK, *crowds, "--format", "json")
+    answer = json.loads(out)
+    few, many = answer["results"]
+    assert (few["clients"], many["clients"]) == (8, 200)
+    assert few["load"] < many["load"]
+    assert few["ttft_s"]["p99"] < 0.1 < many["ttft_s"]["p99"]
+    assert answer["workload"]["name"] == "bimodal"
