@@ -12,8 +12,9 @@ from lbgen.checker.check import CHECKERS
 from lbgen.checker.programs import differs, find, version_here
 from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, option, templates_option
-from lbgen.cli.plan import choice_of, folder_of
+from lbgen.cli.plan import choice_of, folder_of, gathered, in_words
 from lbgen.deploy.apply import STOP_SIGNALS, Job, RefusedError, apply
+from lbgen.deploy.plan import MAX_CHANGE
 from lbgen.deploy.reload import by_command, by_master_socket, by_pid_file, runs_other, verify
 from lbgen.deploy.smoke import smoke, smoke_for
 from lbgen.render import render
@@ -69,7 +70,7 @@ class Wanted(NamedTuple):
 @option(
     "--max-change",
     metavar="PERCENT",
-    default="30%",
+    default=f"{MAX_CHANGE:.0%}",
     show_default=True,
     help="Refuse to take more of a pool's servers out at once.",
 )
@@ -117,8 +118,8 @@ def _carry_out(console: Console, job: Job) -> int:
     except RefusedError as error:
         console.error(f"refused, nothing was touched: {error}")
         return 1
-    for step in plan.steps:
-        console.result(f"{job.target}: {f'pool {step.pool}: ' if step.pool else ''}{step.words}")
+    for step in gathered(plan.steps):
+        console.result(f"{job.target}: {in_words(step)}")
     if plan.is_empty:
         console.result(f"{job.target}: no changes")
     return 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,18 +14,24 @@ from lbgen.checker.check import CHECKERS
 from lbgen.checker.programs import differs, parse_choice, version_here
 from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, option, templates_option
-from lbgen.deploy.plan import make_plan
+from lbgen.deploy.plan import MAX_CHANGE, make_plan
+from lbgen.deploy.words import Step
 from lbgen.files import known_secrets
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from lbgen.checker.programs import Choice
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
-    from lbgen.deploy.plan import Plan
+    from lbgen.deploy.plan import Loss, Plan
     from lbgen.model import Fleet
+
+NAMED = 8
+"""How many servers that change alike are named."""
 
 
 @click.command(cls=Command)
@@ -107,15 +115,38 @@ def folder_of(path: str) -> Path:
 
 def _text(plan: Plan, *, diff: bool) -> str:
     lines = [f"{plan.target}: {_summary(plan)}"]
-    lines += [f"  {_place(step.pool)}: {step.words}{_how(plan, reload=step.reload)}" for step in plan.steps]
+    lines += [f"  {_loss(loss)}" for loss in plan.losses if loss.share > MAX_CHANGE]
+    lines += [f"  {in_words(step)}{_how(plan, reload=step.reload)}" for step in gathered(plan.steps)]
     if diff:
         lines.append(plan.diff().rstrip("\n"))
     lines.append(f"digest {plan.digest}")
     return "\n".join(lines)
 
 
-def _place(pool: str) -> str:
-    return f"pool {pool}" if pool else "file"
+def in_words(step: Step) -> str:
+    """Return a change as one line."""
+    return f"pool {step.pool}: {step.words}" if step.pool else step.words
+
+
+def gathered(steps: Sequence[Step]) -> Iterator[Step]:
+    """Yield the steps, those that say the same of several servers of a pool as one."""
+    for (pool, reload, words), group in groupby(steps, _apart_from_server):
+        alike = list(group)
+        if words is None or len(alike) == 1:
+            yield from alike
+            continue
+        servers = [step.words.removeprefix(words).split()[0] for step in alike]
+        more = f" and {len(servers) - NAMED} more" if len(servers) > NAMED else ""
+        names = ", ".join(servers[:NAMED]) + more
+        yield Step(pool, f"{words} {names}" if words in "+-" else f"{names}: {words}", reload)
+
+
+def _apart_from_server(step: Step) -> tuple[str, bool, str | None]:
+    """Return what steps on servers have in common; None for those that are not on one server."""
+    first, _, words = step.words.partition(" ")
+    if not step.pool or first.endswith(":"):
+        return step.pool, step.reload, None
+    return step.pool, step.reload, first if first in {"+", "-"} else words
 
 
 def _how(plan: Plan, *, reload: bool) -> str:
@@ -127,6 +158,8 @@ def _summary(plan: Plan) -> str:
         return "no changes"
     number = len(plan.steps)
     ending = "a reload" if plan.reload or plan.target == "nginx" else "no reload needed"
+    if not number:
+        return "the same configuration; files that name their fleet get its new digest"
     return f"{number} change{'s' if number != 1 else ''}, {ending}"
 
 
@@ -140,6 +173,7 @@ def _json(plan: Plan, *, diff: bool) -> str:
         "losses": [{"pool": loss.pool, "lost": loss.lost, "had": loss.had} for loss in plan.losses],
         "reload": plan.reload,
         "empty": plan.is_empty,
+        "unfinished": plan.unfinished,
         "digest": plan.digest,
     }
     if diff:
@@ -150,15 +184,27 @@ def _json(plan: Plan, *, diff: bool) -> str:
 def _markdown(plan: Plan, *, diff: bool) -> str:
     lines = [f"### lbgen plan: {plan.target}", "", f"{_summary(plan)}", ""]
     if plan.steps:
-        lines += ["| pool | change | how |", "|---|---|---|"]
-        lines += [
-            f"| {step.pool or '-'} | {step.words.replace('|', '&#124;')} "
-            f"| {'reload' if step.reload else 'runtime socket'} |"
-            for step in plan.steps
-        ]
+        lines += ["| change | takes effect by |", "|---|---|"]
+        for step in gathered(plan.steps):
+            lines.append(f"| {_cell(in_words(step))} | {'reload' if step.reload else 'runtime socket'} |")
         lines.append("")
+    for loss in plan.losses:
+        if loss.share > MAX_CHANGE:
+            lines += [f"> **Large:** {_cell(_loss(loss))}", ""]
     if diff and not plan.is_empty:
-        lines += ["<details><summary>Text difference</summary>", "", "````diff", plan.diff().rstrip("\n")]
-        lines += ["````", "", "</details>", ""]
+        text = plan.diff().rstrip("\n")
+        fence = "`" * max(4, 1 + max(map(len, re.findall("`+", text)), default=0))
+        lines += ["<details><summary>Text difference</summary>", "", f"{fence}diff", text]
+        lines += [fence, "", "</details>", ""]
     lines.append(f"Digest: `{plan.digest}`")
     return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    """Return text for a Markdown table: nothing in it is markup, a mention or a cell's end."""
+    return re.sub(r"([\\`*_{}\[\]<>|@~])", lambda found: f"&#{ord(found[1])};", text)
+
+
+def _loss(loss: Loss) -> str:
+    lost = f"{loss.lost} of {loss.had} servers"
+    return f"pool {loss.pool} loses {lost} at once: apply needs --max-change {loss.needed}%"

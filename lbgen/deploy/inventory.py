@@ -31,24 +31,29 @@ class PoolEntry(NamedTuple):
     """All other lines."""
 
 
+_NO_POOL = PoolEntry("", {}, ())
+
+
 class Inventory(NamedTuple):
     """Everything that a plan can put into words."""
 
     pools: Mapping[str, PoolEntry]
-    rest: tuple[str, ...]
-    """All lines outside the pools, comments left out."""
+    sections: Mapping[str, tuple[str, ...]]
+    """All lines outside the pools, comments left out, by what they belong to, such as ``listener public``."""
 
 
 def _lines(text: str) -> Iterator[str]:
     """Yield the lines that say something, indented as they are.
 
-    Comments do not, nor does the name of the fleet in the live probe, which differs whenever anything does.
+    Comments do not, but for NGINX's listeners' names, nor does the name of the files in the live
+    probe, which differs whenever anything does.
     """
     for line in text.splitlines():
-        if line.strip() and not line.lstrip().startswith("#"):
+        if line.strip() and (not line.lstrip().startswith("#") or _LISTENER.search(line)):
             yield _LIVE.sub('{"status": "ok"}', line.rstrip())
 
 
+_LISTENER = re.compile(r"# (listener \S+)$")
 _LIVE = re.compile(r'\{"status": "ok", "digest": "[^"]*"(, "files": "[^"]*")?\}')
 
 
@@ -56,20 +61,59 @@ _NGINX_METHODS = ("least_conn", "random", "hash", "ip_hash", "least_time", "stic
 
 
 def read_nginx(text: str) -> Inventory:
-    """Return the upstreams of an NGINX configuration as lbgen lays it out: a directive a line."""
+    """Return what an NGINX configuration says as lbgen lays it out: a directive a line."""
     pools: dict[str, PoolEntry] = {}
-    rest: list[str] = []
-    name = ""
-    inside: list[str] = []
+    sections: dict[str, list[str]] = {}
+    name, inside = "", []
+    blocks: list[str] = []
     for line in map(str.strip, _lines(text)):
         opened = re.fullmatch(r"upstream (\S+) \{", line)
         if opened:
-            name, inside = opened[1], []
+            name, inside = opened[1], list[str]()
         elif name and line == "}":
             pools[name], name = _nginx_pool(inside), ""
+        elif name:
+            inside.append(line)
         else:
-            (inside if name else rest).append(line)
-    return Inventory(pools, tuple(rest))
+            _place(line, blocks, sections)
+    return Inventory(_known_to_users(pools), _frozen(sections))
+
+
+def _place(line: str, blocks: list[str], sections: dict[str, list[str]]) -> None:
+    """Add a line to the section that the open blocks make."""
+    listener = _LISTENER.fullmatch(line)
+    if listener:
+        blocks[-1] = listener[1]
+    elif line == "}" and blocks:
+        blocks.pop()
+    elif line.endswith("{"):
+        blocks.append(line.removesuffix("{").strip())
+        if line != "server {":
+            sections.setdefault(_title(blocks), []).append(line)
+    else:
+        sections.setdefault(_title(blocks), []).append(line)
+
+
+def _title(blocks: list[str]) -> str:
+    listener = next((block for block in blocks if block.startswith("listener ")), "")
+    if not listener:
+        return "global"
+    path = re.fullmatch(r"location (?:= )?(/(?!\.lbgen/)\S*)", blocks[-1])
+    return f"{listener}, {path[1].rstrip('/') or '/'}" if path else listener
+
+
+def _known_to_users(pools: dict[str, PoolEntry]) -> dict[str, PoolEntry]:
+    """Leave out the upstreams that only NGINX's ready probe asks: the same servers again."""
+    return {
+        name: pool
+        for name, pool in pools.items()
+        if not (name.endswith("-ready") and pools.get(name.removesuffix("-ready"), _NO_POOL).servers.keys()
+                == pool.servers.keys())
+    }  # fmt: skip
+
+
+def _frozen(sections: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:
+    return {title: tuple(lines) for title, lines in sections.items()}
 
 
 def _nginx_pool(lines: list[str]) -> PoolEntry:
@@ -101,24 +145,31 @@ def _nginx_server(address: str, words: list[str]) -> ServerEntry:
 
 
 def read_haproxy(text: str) -> Inventory:
-    """Return the backends of a HAProxy configuration."""
+    """Return what a HAProxy configuration says."""
     pools: dict[str, PoolEntry] = {}
-    rest: list[str] = []
-    name = ""
-    inside: list[str] = []
-    for line in _lines(text):
-        bare = line.strip()
-        if not line[0].isspace():
-            if name:
-                pools[name] = _haproxy_pool(inside)
-            words = bare.split()
-            name, inside = (words[1] if words[0] == "backend" else ""), []
-            if name:
-                continue
-        (inside if name else rest).append(bare)
-    if name:
-        pools[name] = _haproxy_pool(inside)
-    return Inventory(pools, tuple(rest))
+    sections: dict[str, list[str]] = {}
+    title, inside = "global", list[str]()
+    for line in [*_lines(text), "end"]:
+        if line[0].isspace():
+            inside.append(line.strip())
+            continue
+        kind, _, name = title.partition(" ")
+        if kind == "backend":
+            pools[name] = _haproxy_pool(inside)
+        elif inside:
+            sections.setdefault(title, []).extend(inside)
+        title, inside = _haproxy_title(line.split()), []
+    return Inventory(pools, _frozen(sections))
+
+
+def _haproxy_title(words: list[str]) -> str:
+    """Return what a section is about; tables of limits are backends in HAProxy alone."""
+    kind, name = words[0], words[1] if len(words) > 1 else ""
+    if kind == "frontend":
+        return name.removeprefix("lb:").replace(":", " ", 1)
+    if kind == "backend":
+        return f"backend {name}" if ":" not in name else f"table {name}"
+    return "global" if kind in {"global", "defaults", "crt-store"} else f"{kind} {name}"
 
 
 def _haproxy_pool(lines: list[str]) -> PoolEntry:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.deploy.backup import Backup
 from lbgen.deploy.inventory import READERS
+from lbgen.deploy.side_words import side_words
 from lbgen.deploy.words import Step, steps
 from lbgen.files import compare, diff
 from lbgen.render import fingerprint
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from lbgen.render import RenderedFile
 
 
+MAX_CHANGE = 0.3
+"""How much of a pool may be taken out at once without being asked for."""
+
+
 class Loss(NamedTuple):
     """Servers of a pool that would get no more requests."""
 
@@ -30,6 +35,11 @@ class Loss(NamedTuple):
     def share(self) -> float:
         """From 0 to 1."""
         return self.lost / self.had
+
+    @property
+    def needed(self) -> int:
+        """The percentage that ``--max-change`` has to allow."""
+        return -(-100 * self.lost // self.had)
 
 
 class Plan(NamedTuple):
@@ -69,9 +79,9 @@ def make_plan(target: str, directory: Path, files: Sequence[RenderedFile], *, so
     old, new = read(changes[0].old), read(changes[0].new)
     found = list(steps(old, new, socket=socket and target == "haproxy"))
     found += [
-        Step("", f"file {change.path.name}: {change.kind}", reload=True)
+        Step("", words, reload=True)
         for change in changes[1:]
-        if _body(change.old) != _body(change.new)
+        for words in side_words(change, str(change.path.relative_to(directory)))
     ]
     unfinished = Backup(directory, files[0].path).unfinished
     if unfinished:
@@ -80,11 +90,6 @@ def make_plan(target: str, directory: Path, files: Sequence[RenderedFile], *, so
         )
     digest = _digest(directory, changes)
     return Plan(target, tuple(found), changes, tuple(_losses(old, new)), digest, unfinished)
-
-
-def _body(text: str) -> str:
-    """Return a file without its first line, the header, which names the fleet's digest."""
-    return text.partition("\n")[2]
 
 
 def _digest(directory: Path, changes: Sequence[Change]) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from lbgen.deploy.inventory import Inventory, PoolEntry, ServerEntry
+from lbgen.deploy.line_words import line_words, section_words
+from lbgen.deploy.live import can_add, has_ip
 
 
 class Step(NamedTuple):
@@ -26,8 +28,8 @@ def steps(old: Inventory, new: Inventory, *, socket: bool) -> Iterator[Step]:
     for name, pool in old.pools.items():
         if name not in new.pools:
             yield Step(name, f"pool removed, with {_count(pool)}", reload=True)
-    if old.rest != new.rest:
-        yield Step("", f"settings outside the pools ({_lines_changed(old.rest, new.rest)})", reload=True)
+    for words in section_words(old.sections, new.sections):
+        yield Step("", words, reload=True)
 
 
 def _count(pool: PoolEntry) -> str:
@@ -38,16 +40,18 @@ def _count(pool: PoolEntry) -> str:
 def _pool(name: str, old: PoolEntry, new: PoolEntry, *, socket: bool) -> Iterator[Step]:
     if old.strategy != new.strategy:
         yield Step(name, f"strategy {old.strategy} → {new.strategy}", reload=True)
-    if old.settings != new.settings:
-        yield Step(name, f"settings ({_lines_changed(old.settings, new.settings)})", reload=True)
+    for words in line_words(old.settings, new.settings):
+        yield Step(name, words, reload=True)
     for server in new.servers:
         if server not in old.servers:
-            yield Step(name, f"+ {server}", reload=True)
+            yield Step(name, f"+ {server}", reload=not (socket and can_add(new, new.servers[server])))
     for server, entry in old.servers.items():
         if server not in new.servers:
-            yield Step(name, f"- {server}", reload=True)
+            yield Step(name, f"- {server}", reload=not socket)
         else:
             yield from _server(name, server, entry, new.servers[server], socket=socket)
+            if entry.rest != new.servers[server].rest and _defaults(old) == _defaults(new):
+                yield Step(name, f"{server} {_parameters(entry, new.servers[server])}", reload=True)
 
 
 def _server(pool: str, name: str, old: ServerEntry, new: ServerEntry, *, socket: bool) -> Iterator[Step]:
@@ -57,17 +61,21 @@ def _server(pool: str, name: str, old: ServerEntry, new: ServerEntry, *, socket:
         ("max_in_flight", old.cap or "none", new.cap or "none"),
     ):
         if before != after:
-            yield Step(pool, f"{name} {what} {before} → {after}", reload=not socket)
+            # The socket takes no names.
+            able = socket and (what != "address" or has_ip(new))
+            yield Step(pool, f"{name} {what} {before} → {after}", reload=not able)
     if old.weight != new.weight and old.state == new.state:
-        yield Step(pool, f"{name} weight {old.weight} → {new.weight}", not socket)
+        # An agent's percentages are of the weight that the process began with.
+        able = socket and "agent-check" not in new.rest
+        yield Step(pool, f"{name} weight {old.weight} → {new.weight}", reload=not able)
     if old.backup != new.backup:
         yield Step(pool, f"{name} {'becomes' if new.backup else 'is no longer'} a backup", reload=True)
-    if old.rest != new.rest:
-        yield Step(pool, f"{name} {' '.join(old.rest) or '-'} → {' '.join(new.rest) or '-'}", reload=True)
 
 
-def _lines_changed(old: tuple[str, ...], new: tuple[str, ...]) -> str:
-    removed, added = set(old) - set(new), set(new) - set(old)
-    if not removed and not added:
-        return "the same lines in another order"
-    return f"{len(added)} lines added, {len(removed)} removed"
+def _defaults(pool: PoolEntry) -> list[str]:
+    """Return what holds for all servers: its change is told once."""
+    return [line for line in pool.settings if line.startswith("default-server ")]
+
+
+def _parameters(old: ServerEntry, new: ServerEntry) -> str:
+    return next(line_words([" ".join(old.rest)], [" ".join(new.rest)]))
