@@ -29,7 +29,7 @@ def stand_in(fleet: Fleet, target: str, around: Surroundings, *, opens: bool) ->
     changed = fleet._replace(
         pools=tuple(_pool(pool, around) for pool in fleet.pools),
         listeners=tuple(_listener(listener, around, listen) for listener in fleet.listeners),
-        logs=_logs(fleet.logs, around) if opens else fleet.logs,
+        logs=_logs(fleet.logs, around, opens),
         targets=tuple(
             settings._replace(user=around.user(settings.user)) if settings.name == target else settings
             for settings in fleet.targets
@@ -144,7 +144,7 @@ def _auth(auth: Auth, around: Surroundings) -> Auth:
     return auth._replace(external=auth.external._replace(url=url))
 
 
-def _logs(logs: Logs, around: Surroundings) -> Logs:
+def _logs(logs: Logs, around: Surroundings, opens: bool) -> Logs:
     kind, _, address = logs.to.partition(":")
     if logs.to == "stdout":
         return logs
@@ -154,6 +154,8 @@ def _logs(logs: Logs, around: Surroundings) -> Logs:
         if host.startswith(("/", "unix")) or is_ip(host.strip("[]")):
             return logs
         return logs._replace(to=f"syslog:{around.host(host)}{colon}{port if colon else ''}")
+    if not opens:
+        return logs
     around.note("log file", logs.to)
     return logs._replace(to=str(around.folder / "stand-ins.log"))
 

@@ -53,6 +53,11 @@ class Inside(Surroundings):
             self.note("user", name)
         return None
 
+    def listens(self, address: Address) -> bool:
+        """Return True: every address is mapped to one of the container's own."""
+        del address
+        return True
+
 
 class Containers:
     """Mock GPU servers and balancers in containers; a context manager."""
@@ -110,7 +115,7 @@ class Containers:
                 asked = asked._replace(agent=stack.enter_context(watching))
             made = ready(asked, listeners, self._bundle, self._stood_in(asked))
             try:
-                beside = pack(contents_of(made.fleet), folders=[SOCKETS])
+                beside = pack(contents_of(made.fleet), folders=[SOCKETS, str(self._folder)])
                 box = self._rig.balancer(target, image, made.files, probe=None, beside=beside)
             except RigError as error:
                 raise RigError(f"{target} in {image}: {error}") from None
@@ -121,7 +126,7 @@ class Containers:
         """Return what makes a fleet one that runs in a container, with the certificates of this machine."""
         directory = asked.fleet.target(asked.target).directory
         around = Inside(self._folder, directory, in_container=False, resolve=False)
-        return lambda fleet: within(stand_in(fleet, asked.target, around, opens=False), SOCKETS)
+        return lambda fleet: within(stand_in(fleet, asked.target, around, opens=True), SOCKETS)
 
     def _image(self, program: str, official: str) -> str:
         """Return an image that is there, fetched when it is an official one. Raises `RigError`."""
