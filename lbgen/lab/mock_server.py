@@ -147,7 +147,7 @@ class MockGpu:
         record = self.record
         figures = engine_metrics.Figures(
             self.gpu.running, self.gpu.waiting, self.gpu.kv_usage, record.prompt_tokens,
-            record.generated_tokens, record.outcomes["ok"],
+            record.generated, record.outcomes["ok"],
         )  # fmt: skip
         return engine_metrics.text(self.settings.engine, self.settings.models[0], figures)
 

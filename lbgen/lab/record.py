@@ -69,6 +69,11 @@ class Record:
         if not self._woken % SETTLING:
             self.lateness.settle()
 
+    @property
+    def generated(self) -> int:
+        """Tokens of all answers, those that are not complete included: as vLLM counts."""
+        return self.generated_tokens + sum(seen.tokens for seen in self._open)
+
     def begin(self, request: Request) -> Seen:
         """Note that a generation has come in."""
         seen = Seen(request)

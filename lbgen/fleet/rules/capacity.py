@@ -63,6 +63,9 @@ def _nginx_refuses(fleet: Fleet) -> bool:
 
 
 def _capped(pool: Pool) -> bool:
+    """Tell whether requests may have to wait for servers of this pool."""
+    if pool.strategy.name == "kv_cache":
+        return True  # its agent finds the caps
     return pool.max_in_flight is not None or any(server.max_in_flight is not None for server in pool.servers)
 
 

@@ -125,7 +125,8 @@ def backend_host(pool: Pool) -> str:
 
 
 def _queue_rules(pool: Pool) -> Iterator[str]:
-    if not any(pool.cap(server) for server in pool.servers) and not (pool.discover and pool.max_in_flight):
+    capped = any(pool.cap(server) for server in pool.servers) or (pool.discover and pool.max_in_flight)
+    if not capped and pool.strategy.name != "kv_cache":  # its agent sets caps while HAProxy runs
         return  # nothing ever waits
     full = f"queue ge {pool.queue.size}" if pool.queue.size else "be_conn_free eq 0"
     yield f"{refuse('unavailable')} if {{ {full} }}"

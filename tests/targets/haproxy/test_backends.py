@@ -83,6 +83,11 @@ def test_a_full_queue_is_refused_and_an_absent_cap_has_none() -> None:
     assert not any("queue" in line[6:] for line in backend() if line[0] == "http-request")
 
 
+def test_the_queue_is_bounded_where_an_agent_sets_the_caps() -> None:
+    learned = backend(strategy=StrategyChoice("kv_cache"), queue=Queue(9, 2_000, "fifo"))
+    assert ["http-request", "deny", "deny_status", "503", "if", "{", "queue", "ge", "9", "}"] in learned
+
+
 def test_nothing_waits_where_the_queue_is_empty_by_order() -> None:
     capped = backend(max_in_flight=4, queue=Queue(0, 2_000, "fifo"))
     assert any("be_conn_free" in line for line in capped)
