@@ -2,138 +2,45 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
+import re
+import shutil
+import signal
 import socket
 import subprocess
 import sys
-import threading
 import uuid
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
+from integration.deploy_site import MAIN, ROOT, Load, Site, balancer, free_port
 from integration.waiting import eventually
-from lbgen.lab import load
-from lbgen.lab.rig import COMMANDS, LABEL, connect, owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from docker.models.containers import Container
+    from pathlib import Path
 
     from integration.fleets import Proxy
 
-ROOT = Path(__file__).parent.parent
-SIGNALS = {"nginx": "HUP", "haproxy": "USR2"}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-class Site(NamedTuple):
-    """One machine with a balancer: its folder, and the mock servers behind it."""
-
-    proxy: Proxy
-    folder: Path
-    port: int
-    servers: tuple[str, ...]
-    name: str
-
-    def fleet(self, **changes: Any) -> dict[str, Any]:
-        pool = {"engine": "vllm", "servers": list(self.servers), **changes}
-        return {
-            "pools": {"chat": pool},
-            "listeners": {"public": {"bind": f"127.0.0.1:{self.port}"}},
-            "targets": {self.proxy.target: {"version": self.proxy.version}},
-        }
-
-    def lbgen(self, command: str, fleet: dict[str, Any], *options: str) -> subprocess.CompletedProcess[str]:
-        file = self.folder.parent / "fleet.yaml"
-        file.write_text(yaml.safe_dump(fleet))
-        return subprocess.run(
-            [sys.executable, "-m", "lbgen", command, str(file), "--to", str(self.folder), *options],
-            cwd=ROOT, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-
-    def apply(self, fleet: dict[str, Any], *options: str) -> subprocess.CompletedProcess[str]:
-        reload = f"docker kill -s {SIGNALS[self.proxy.target]} {self.name}"
-        binary = f"{self.proxy.target}=docker://{self.proxy.image}"
-        given = () if "--reload" in options else ("--reload", reload)
-        return self.lbgen("apply", fleet, "--binary", binary, *given, *options)
-
-    @property
-    def main(self) -> Path:
-        return self.folder / ("nginx.conf" if self.proxy.target == "nginx" else "haproxy.cfg")
-
-
-@contextmanager
-def balancer(site: Site) -> Iterator[Container]:
-    """Run the balancer on this machine's own network, with the site's folder as its configuration."""
-    container = connect().containers.run(
-        site.proxy.image, COMMANDS[site.proxy.target], entrypoint=[], name=site.name, detach=True,
-        network_mode="host", labels={LABEL: owner(os.getpid())},
-        volumes={str(site.folder): {"bind": f"/etc/{site.proxy.target}", "mode": "ro"}},
-    )  # fmt: skip
-    try:
-        yield container
-    finally:
-        container.remove(force=True)
+RAW = {"nginx": {"http": ["no_such_directive on;"]}, "haproxy": {"global": ["no-such-keyword"]}}
+SMOKE = ("--smoke", "/v1/chat/completions")
 
 
 @pytest.fixture
 def site(proxy: Proxy, mocks: list[Any], tmp_path: Path) -> Iterator[Site]:
     """A balancer that runs the first version of a fleet."""
     servers = tuple(f"{mock.address}:8000" for mock in mocks)
-    folder = tmp_path / proxy.target
-    made = Site(proxy, folder, free_port(), servers, f"lbgen-deploy-{uuid.uuid4().hex[:8]}")
-    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(made.fleet()))
+    made = Site(proxy, tmp_path, free_port(), servers, f"lbgen-deploy-{uuid.uuid4().hex[:8]}")
     done = subprocess.run(
-        [sys.executable, "-m", "lbgen", "render", str(tmp_path / "fleet.yaml"), "-o", str(tmp_path)],
+        [sys.executable, "-m", "lbgen", "render", made.write(made.fleet()), "-o", str(tmp_path)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     with balancer(made):
-        eventually(lambda: load_ok(made), 30, "the balancer answers")
+        eventually(made.answers, 30, "the balancer answers")
         yield made
-
-
-def load_ok(site: Site) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", site.port), 1):
-            return True
-    except OSError:
-        return False
-
-
-class Load:
-    """Requests on fresh connections, all the time, until it is stopped."""
-
-    def __init__(self, site: Site) -> None:
-        self.results: list[load.Result] = []
-        self._url = f"http://127.0.0.1:{site.port}"
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
-
-    async def _run(self) -> None:
-        while not self._stop.is_set():
-            planned = [load.Planned(number / 20, 30) for number in range(20)]
-            self.results += await load.run(self._url, planned, most_late_s=5, fresh=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
 
 
 def test_from_fleet_to_fleet_under_load(site: Site) -> None:
@@ -145,29 +52,75 @@ def test_from_fleet_to_fleet_under_load(site: Site) -> None:
     with Load(site) as running:
         plan = site.lbgen("plan", v2, "--format", "json")
         digest = json.loads(plan.stdout)["digest"]
-        done = site.apply(v2, "--expect", digest)
+        done = site.apply(v2, "--expect", digest, *SMOKE)
         assert done.returncode == 0, done.stderr
-        second = site.main.read_bytes()
+        assert re.search(r"smoke request to \S+: a stream of \d+ events, the first after", done.stderr)
+        second, answer = site.main.read_bytes(), site.runs()
 
         refused = site.apply(broken)
         assert refused.returncode == 1, refused.stderr
         assert "refuses the candidate" in refused.stderr
         assert site.main.read_bytes() == second
 
-        failed = site.apply(v4, "--reload", "false")
-        assert failed.returncode == 2, failed.stderr
-        assert "rolled back" in failed.stderr
-        assert site.main.read_bytes() == second
+        for bad in (("--reload", "false"), ("--smoke", "/v1/nowhere")):
+            failed = site.apply(v4, *bad)
+            assert failed.returncode == 2, failed.stderr
+            assert "rolled back: the old files are in place again" in failed.stderr
+            assert ("reloading them failed, too" in failed.stderr) == (bad[1] == "false")
+            assert site.main.read_bytes() == second
+        eventually(lambda: site.runs() == answer, 30, "the old configuration runs again")
 
         assert site.apply(v1).returncode == 0
         assert site.apply(v2).returncode == 0
         assert site.main.read_bytes() == second
-    bad = [(result.status, result.error) for result in running.results if not result.ok]
-    assert not bad
-    assert len(running.results) >= 20
+        assert site.runs() == answer
+    assert not running.failed
 
 
-RAW = {"nginx": {"http": ["no_such_directive on;"]}, "haproxy": {"global": ["no-such-keyword"]}}
+def test_what_passes_the_check_and_does_not_start_goes_back(site: Site) -> None:
+    before, answer = site.main.read_bytes(), site.runs()
+    with socket.socket() as taken, Load(site) as running:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        fleet = site.fleet()
+        listener = {"bind": f"127.0.0.1:{taken.getsockname()[1]}"}
+        fleet["listeners"]["second"] = listener
+        failed = site.apply(fleet)
+        assert failed.returncode == 2, failed.stderr
+        assert "does the balancer run with these files?" in failed.stderr
+        assert site.main.read_bytes() == before
+        assert site.runs() == answer
+        assert site.apply(site.fleet(strategy="round_robin")).returncode == 0, "reloads work again"
+    assert not running.failed
+
+
+def test_each_way_to_reload(site: Site) -> None:
+    ways = [("--pid", f"{site.run}/pid")]
+    if site.proxy.target == "haproxy":
+        ways.append(("--master-socket", f"{site.run}/master.sock"))
+    with Load(site) as running:
+        for way in ways:
+            for strategy in ("round_robin", "least_conn"):
+                done = site.apply(site.fleet(strategy=strategy), *way)
+                assert done.returncode == 0, done.stderr
+                assert "answers with the new configuration" in done.stderr
+    assert not running.failed
+
+
+def test_a_changed_key_is_seen_to_run(site: Site) -> None:
+    """Only a side file changes, and still the old workers are told from the new ones."""
+    fleet = site.fleet()
+    (site.root / "key").write_text("sk-before\n")
+    fleet["clients"] = {"team-a": {"key": f"file:{site.root}/key"}}
+    fleet["listeners"]["public"]["auth"] = {"clients": "all"}
+    assert site.apply(fleet, *SMOKE).returncode == 0
+    answer = site.runs()
+    (site.root / "key").write_text("sk-after\n")
+    done = site.apply(fleet, *SMOKE)
+    assert done.returncode == 0, done.stderr
+    assert "client team-a: 1 key added, 1 removed" in done.stdout
+    assert site.runs() != answer
+    assert "sk-" not in done.stdout + done.stderr
 
 
 def test_what_is_refused_touches_nothing(site: Site) -> None:
@@ -186,7 +139,114 @@ def test_what_is_refused_touches_nothing(site: Site) -> None:
     assert site.main.read_text() == "# by hand\n"
 
 
+def test_an_edit_by_hand_since_the_plan_is_refused_and_shown(site: Site) -> None:
+    wanted = site.fleet(strategy="round_robin")
+    digest = json.loads(site.lbgen("plan", wanted, "--format", "json").stdout)["digest"]
+    site.main.write_text(site.main.read_text() + "# by another hand\n")
+    refused = site.apply(wanted, "--expect", digest)
+    assert refused.returncode == 1
+    assert "-# by another hand" in refused.stderr
+    assert site.main.read_text().endswith("# by another hand\n")
+
+
 def test_nothing_to_do_reloads_nothing(site: Site) -> None:
     done = site.apply(site.fleet(), "--reload", "false")
     assert done.returncode == 0, done.stderr
     assert "no changes" in done.stdout
+
+
+def test_files_that_lie_there_and_do_not_run_are_loaded(site: Site) -> None:
+    wanted = site.fleet(strategy="round_robin")
+    assert site.apply(wanted, "--reload", "true").returncode == 2, "nothing reloaded"
+    shutil.rmtree(site.folder / ".lbgen-backup")
+    subprocess.run(
+        [sys.executable, "-m", "lbgen", "render", site.write(wanted), "-o", str(site.root)],
+        cwd=ROOT,
+        check=True,
+    )
+    done = site.apply(wanted)
+    assert done.returncode == 0, done.stderr
+    assert "the balancer runs others" in done.stderr
+    assert "answers with the new configuration" in done.stderr
+
+
+def test_killed_on_the_way_and_taken_up(site: Site) -> None:
+    """Kills apply where the state changes; every single act is tried without a balancer in tests/deploy."""
+    old, new = site.fleet(), site.fleet(strategy="round_robin")
+    command = [sys.executable, "-m", "tests.deploy.stopper", site.write(old, "old"), str(site.root / "warm")]
+    with Load(site) as running, subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as stopper:  # fmt: skip
+
+        def apply(name: str, at: int = 0) -> dict[str, Any]:
+            arguments = [
+                "apply", str(site.root / f"{name}.yaml"), "--to", str(site.folder), "--binary", "none",
+                "--reload", site.reload,
+            ]  # fmt: skip
+            assert stopper.stdin
+            assert stopper.stdout
+            order = {"arguments": arguments, "at": at, "signal": signal.SIGKILL}
+            stopper.stdin.write(json.dumps(order) + "\n")
+            stopper.stdin.flush()
+            ended: dict[str, Any] = json.loads(stopper.stdout.readline())
+            return ended
+
+        site.write(new, "new")
+        acts = apply("new")["acts"]
+        texts = {"new": site.main.read_bytes()}
+        assert apply("old")["status"] == 0
+        texts["old"] = site.main.read_bytes()
+        for act in _turning_points(site, acts):
+            name = "new" if site.main.read_bytes() == texts["old"] else "old"
+            assert apply(name, act)["status"] == -signal.SIGKILL, acts[act - 1]
+            assert site.main.read_bytes() in texts.values(), acts[act - 1]
+            assert apply(name)["status"] == 0, acts[act - 1]
+            assert site.main.read_bytes() == texts[name], acts[act - 1]
+            named = re.search(rb'"files": "\w+"', texts[name])
+            assert named
+            assert named[0].decode() in site.runs(), acts[act - 1]
+            assert not list(site.folder.glob(".lbgen-new-*"))
+            assert not (site.folder / ".lbgen-candidate").exists()
+        stopper.stdin.close()  # type: ignore[union-attr]
+    assert not running.failed
+
+
+def _turning_points(site: Site, acts: list[str]) -> list[int]:
+    """Return, from 1, the acts before which it is killed: main file, reload, first probe, end."""
+    main = MAIN[site.proxy.target]
+    wanted = (rf"open \.lbgen-new-{main}", rf"os.rename \.lbgen-new-{main}", r"subprocess\.Popen docker",
+              r"socket\.connect", r"os\.remove unfinished")  # fmt: skip
+    found = [[at for at, act in enumerate(acts, 1) if re.match(pattern, act)] for pattern in wanted]
+    assert all(found), acts
+    return [places[-1] for places in found]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_owner_and_mode_are_kept(site: Site) -> None:
+    os.chown(site.main, 12_345, 23_456)
+    site.main.chmod(0o640)
+    site.folder.chmod(0o755)
+    assert site.apply(site.fleet(strategy="round_robin"), "--reload", "true").returncode == 2
+    for step in ("rolled back", "replaced"):
+        status = site.main.stat()
+        assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (12_345, 23_456, 0o640), step
+        assert site.lbgen("apply", site.fleet(strategy="round_robin"), "--binary", "none").returncode == 0
+
+
+def test_the_second_apply_waits_and_says_so(site: Site) -> None:
+    slow = f"sh -c 'sleep 3; {site.reload}'"
+    command = [sys.executable, "-m", "lbgen", "apply", "--to", str(site.folder), "--binary", "none"]
+    first = subprocess.Popen(
+        [*command, site.write(site.fleet(strategy="round_robin"), "first"), "--reload", slow], cwd=ROOT,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert first.stderr
+    assert "not checked" in first.stderr.readline()
+    second = subprocess.run(
+        [*command, site.write(site.fleet(strategy="random_two"), "second"), "--reload", site.reload],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    said = first.communicate()[1]
+    assert first.returncode == 0, said
+    assert second.returncode == 0, second.stderr
+    assert "another apply is at work here: waiting for it" in second.stderr

@@ -12,6 +12,7 @@ from lbgen.deploy.asking import asked, reason_of, url_of
 from lbgen.problems import LbgenError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from http.client import HTTPResponse
 
     from lbgen.model import Fleet, Listener
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 SMOKE_S = 60.0
 """The longest silence; a busy fleet may let the request wait."""
 _PROMPT = "Say ok."
-_BODIES = {
+_BODIES: Mapping[str, Mapping[str, object]] = {
     "chat/completions": {"messages": [{"role": "user", "content": _PROMPT}], "max_tokens": 4, "stream": True},
     "completions": {"prompt": _PROMPT, "max_tokens": 4, "stream": True},
     "responses": {"input": _PROMPT, "max_output_tokens": 16, "stream": True},
