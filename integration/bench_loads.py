@@ -1,0 +1,268 @@
+"""What the benches have in common: two workloads, how one run of one is measured, and the table.
+
+Times are model seconds, but for what a balancer itself costs. The first quarter of a run's requests, in which
+caches fill, is left out of the times and counts among the hits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import statistics
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from integration.conftest import renewed
+from lbgen.lab import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from lbgen.lab.boxes import MockBox
+
+LATE_S = 0.05
+"""How late the driver may be in wall seconds (99th percentile), so that a run counts."""
+TRIES = 3
+"""How often a run is begun, where the driver was too late."""
+SHORT_TOKENS = 100
+PROBES = 80
+"""Requests one after the other, by which is measured what a balancer adds."""
+CLOCK_TICKS = 100
+"""In a second, in Linux's /proc."""
+
+
+class Running(NamedTuple):
+    """A balancer that serves."""
+
+    url: str
+    pids: Callable[[], Sequence[int]]
+    """Its processes, as this machine counts them."""
+
+
+class Subject(NamedTuple):
+    """A row of a table: how to start a balancer before the mock GPU servers."""
+
+    title: str
+    on: str
+    """What runs: ``nginx``, ``haproxy``, a router's name."""
+    start: Callable[[Sequence[MockBox]], AbstractContextManager[Running]]
+
+
+class Workload(NamedTuple):
+    """What is sent to which servers."""
+
+    name: str
+    title: str
+    speed: float
+    """Model seconds in a second."""
+    mock: dict[str, object]
+    plan: Callable[[int, int, float], list[load.Planned]]
+
+
+def unequal_answers(seed: int, count: int, speed: float) -> list[load.Planned]:
+    """Return 70 % short and 30 % long answers at 95 % of what four servers of 32 slots can do."""
+    return load.bimodal(seed, 33.0, count, speed)
+
+
+TENANTS = 24
+SYSTEM_BYTES = 18_000
+"""4,500 tokens."""
+SKEW = 1.2
+"""Zipf's exponent; with it round robin has the 0.82 hits of the first measurements by hand."""
+RATE = 60.0
+
+
+def tenants(seed: int, count: int, speed: float) -> list[load.Planned]:
+    """Return questions under 24 system prompts."""
+    dice = random.Random(seed)
+    prompts = [f"Tenant {number} of {seed}. " * (SYSTEM_BYTES // 16) for number in range(TENANTS)]
+    shares = [(rank + 1) ** -SKEW for rank in range(TENANTS)]
+    now, planned = 0.0, []
+    for number in range(count):
+        now += dice.expovariate(RATE)
+        tenant = dice.choices(range(TENANTS), shares)[0]
+        tokens = dice.randint(20, 100) if dice.random() < 0.7 else dice.randint(100, 200)
+        prompt = prompts[tenant][:SYSTEM_BYTES] + f" Question {number}. " * 20
+        planned.append(
+            load.Planned(now / speed, tokens, prompt, headers={"X-Session-Id": f"tenant-{tenant}"})
+        )
+    return planned
+
+
+ANSWERS = Workload(
+    "answers", "Short and long answers, four servers of 32 slots at 95 % load", 8.0,
+    {"slots": 32, "profile": "seed"}, unequal_answers,
+)  # fmt: skip
+PREFIXES = Workload(
+    "prefixes",
+    "24 tenants with system prompts of 4,500 tokens, of which a server keeps a third beside its requests",
+    5.0,
+    # 36,000 for the prompts of eight tenants, and as much for what is being answered.
+    {"slots": 64, "profile": "h100-8b", "kv_tokens": 72_000}, tenants,
+)  # fmt: skip
+WORKLOADS = {work.name: work for work in (ANSWERS, PREFIXES)}
+
+
+class Figures(NamedTuple):
+    """One run."""
+
+    short_p99: float
+    first_p50: float
+    first_p99: float
+    whole_p50: float
+    whole_p99: float
+    hits: float
+    failed: float
+    """Of 1,000 requests."""
+    cpu_s: float
+    """Seconds of processor time for 1,000 requests."""
+    added_ms: float
+    """Wall time that it adds to the first token of a prompt of 18 KB on idle servers, median."""
+
+
+TITLES = dict(
+    zip(
+        Figures._fields,
+        (
+            "short P99", "first token P50", "first token P99", "whole P50", "whole P99", "hits",
+            "failed of 1,000", "CPU s per 1,000", "adds ms",
+        ),
+        strict=True,
+    )
+)  # fmt: skip
+
+
+class Bench(NamedTuple):
+    """What all runs share."""
+
+    mocks: list[MockBox]
+    requests: int
+    kept: Path | None
+    """A file of finished runs, which are not done again."""
+
+    def runs(self, subject: Subject, work: Workload, seeds: int) -> list[Figures]:
+        """Return a row's runs, those that are kept and new ones; says how far things are."""
+        found = [run for seed in range(seeds) if (run := self._run(subject, work, seed))]
+        print(f"{subject.title} on {subject.on}: {len(found)} runs", file=sys.stderr, flush=True)
+        return found
+
+    def _run(self, subject: Subject, work: Workload, seed: int) -> Figures | None:
+        key = f"{work.name} | {subject.title} | {subject.on} | {seed} | {self.requests}"
+        kept = _read(self.kept)
+        if key in kept:
+            return Figures(*kept[key])
+        for _ in range(TRIES):
+            try:
+                found = self._measure(subject, work, seed)
+            except load.CouldNotKeepUpError as error:
+                print(f"{key}: once more, {error}", file=sys.stderr, flush=True)
+            else:
+                if self.kept:
+                    with self.kept.open("a") as file:
+                        print(json.dumps({"run": key, "figures": found}), file=file)
+                return found
+        return None
+
+    def _measure(self, subject: Subject, work: Workload, seed: int) -> Figures:
+        """Run one workload through a balancer that knows nothing yet."""
+        fresh = {"kv_tokens": None, "chunk_s": 0.5} | work.mock
+        renewed(self.mocks, **(fresh | {"speed": work.speed}))
+        with subject.start(self.mocks) as running:
+            planned = work.plan(seed, self.requests, work.speed)
+            before = cpu_seconds(running.pids())
+            results = asyncio.run(load.run(running.url, planned, most_late_s=LATE_S))
+            cpu_s = 1000 * (cpu_seconds(running.pids()) - before) / self.requests
+            hits = statistics.mean(mock.state()["hit_ratio"] for mock in self.mocks)
+            renewed(self.mocks, **(fresh | {"speed": 500.0}))
+            added_ms = 1000 * (first_token(running.url) - first_token(self.mocks[0].url))
+        return figures(results, work.speed, hits, cpu_s, added_ms)
+
+
+def _read(kept: Path | None) -> dict[str, list[float]]:
+    if kept is None or not kept.exists():
+        return {}
+    return {entry["run"]: entry["figures"] for entry in map(json.loads, kept.read_text().splitlines())}
+
+
+def figures(
+    results: Sequence[load.Result], speed: float, hits: float, cpu_s: float, added_ms: float
+) -> Figures:
+    """Return the figures of one run."""
+    counted = results[len(results) // 4 :]
+    good = [result for result in counted if result.ok]
+    short = [result.latency_s for result in good if result.planned.output_tokens <= SHORT_TOKENS]
+    first = [(result.first_s or 0) - result.planned.at_s for result in good]
+    whole = [result.latency_s for result in good]
+
+    def seconds(values: Sequence[float], share: float) -> float:
+        return load.percentile(values, share) * speed
+
+    return Figures(
+        short_p99=seconds(short, 0.99),
+        first_p50=seconds(first, 0.5),
+        first_p99=seconds(first, 0.99),
+        whole_p50=seconds(whole, 0.5),
+        whole_p99=seconds(whole, 0.99),
+        hits=hits,
+        failed=1000 * sum(not result.ok for result in results) / len(results),
+        cpu_s=cpu_s,
+        added_ms=added_ms,
+    )
+
+
+def first_token(url: str) -> float:
+    """Return the median time to the first token in wall seconds, one request after the other."""
+    planned = [load.Planned(0, 2, f"Probe {number}. " * 1_400) for number in range(PROBES)]
+    results = asyncio.run(load.closed(url, planned, 1))
+    return statistics.median((result.first_s or 0) - result.started_s for result in results[PROBES // 4 :])
+
+
+def cpu_seconds(pids: Sequence[int]) -> float:
+    """Return the processor time that processes have taken, with that of their children that ended."""
+    total = 0
+    for pid in pids:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended since
+        total += sum(map(int, fields[11:15]))
+    return total / CLOCK_TICKS
+
+
+def cell(values: Sequence[float]) -> str:
+    """Return the median, and the least and the most of several seeds."""
+    return f"{statistics.median(values):.2f} ({min(values):.2f}-{max(values):.2f})"
+
+
+def table(work: Workload, rows: Sequence[tuple[Subject, list[Figures]]]) -> str:
+    """Return a Markdown table; hits only where prompts have anything in common."""
+    names = [name for name in Figures._fields if name != "hits" or work is PREFIXES]
+    head = " | ".join(TITLES[name] for name in names)
+    lines = [f"### {work.title}", "", f"| | on | {head} |", "|---" * (len(names) + 2) + "|"]
+    for subject, runs in rows:
+        cells = (cell([getattr(run, name) for run in runs]) for name in names)
+        lines.append(f"| {subject.title} | {subject.on} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def tables(
+    bench: Bench, subjects: dict[str, Sequence[Subject]], seeds: int, only: str | None
+) -> Iterator[str]:
+    """Yield a table for each workload, or for one alone. `subjects`: by the workload's name."""
+    for name, work in WORKLOADS.items():
+        if only in {None, name}:
+            rows = [(subject, bench.runs(subject, work, seeds)) for subject in subjects[name]]
+            yield table(work, [(subject, runs) for subject, runs in rows if runs])
+
+
+def options(line: Any) -> Any:
+    """Add the options that all benches have; return the parser."""
+    line.add_argument("--generation", default="trixie", help="bookworm, trixie or sid")
+    line.add_argument("--seeds", type=int, default=5, help="runs of each row")
+    line.add_argument("--requests", type=int, default=1600, help="in each run")
+    line.add_argument("--only", choices=tuple(WORKLOADS), help="one of the two workloads")
+    line.add_argument("--keep", type=Path, help="file of finished runs: an interrupted bench goes on there")
+    return line
