@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.docs.blocks import fits
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.docs.blocks import Block
 
-PROGRAMS = ("bash", "curl", "haproxy", "jq", "nginx", "openssl")
+PROGRAMS = ("bash", "curl", "haproxy", "ip", "jq", "nginx", "openssl", "unshare")
 TIMEOUT_S = 120
 """A page takes seconds; this is for one that hangs."""
 
@@ -96,6 +97,11 @@ def _run(script: Path, folder: Path) -> None:
     """Run in a network of its own where that can be had: the pages' ports are free there."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("LBGEN_", "PYTEST"))}
     environ |= {"PATH": _path(), "NO_COLOR": "1", "LC_ALL": "C.UTF-8", "HOME": str(folder)}
+    with TemporaryDirectory(prefix="lbgen-docs-") as temporary:  # short: sockets lie there
+        _run_in(folder, script, environ | {"TMPDIR": temporary})
+
+
+def _run_in(folder: Path, script: Path, environ: dict[str, str]) -> None:
     shell = subprocess.Popen(
         [*_apart(), "bash", str(script)],
         cwd=folder,
