@@ -127,17 +127,19 @@ def _prefix_rules(rules: Rules, pool: Pool) -> None:
     """Add the digest of the prompt's beginning, in the pool's own variable: pools differ in parameters."""
     name = prefix_variable(pool)
     octets = pool.strategy.parameters.get("bytes", 2_048)
-    cut = f"bytes(0,{octets}),sha1,hex"
-    missing = f"!{{ var({name}) -m found }}"
+    found, cut = f"{{ var({name}) -m len gt 0 }}", f"bytes(0,{octets})"
     if pool.strategy.parameters.get("key", "system_prompt") == "system_prompt":
         ways: tuple[tuple[str, tuple[str, ...]], ...] = (("req.body", ()), (_PLAIN, (_ESCAPED,)))
         for body, conditions in ways:
             for path in _PROMPTS:
-                found = f"{{ {body},json_query({path}) -m len gt 0 }}"
-                action = f"http-request set-var({name}) {body},json_query({path}),{cut}"
-                rules.add(action, missing, *conditions, found)
+                # Each look goes through all of the body: one a path, without asking first.
+                rules.add(
+                    f"http-request set-var({name}) {body},json_query({path}),{cut}", f"!{found}", *conditions
+                )
     # Also for what is no JSON, or not all of it to be seen.
-    rules.add(f"http-request set-var({name}) req.body,{cut}", missing, "{ req.body_len gt 0 }")
+    rules.add(f"http-request set-var({name}) req.body,{cut}", f"!{found}")
+    rules.add(f"http-request unset-var({name})", f"!{found}")
+    rules.add(f"http-request set-var({name}) var({name}),sha1,hex", found)
     if pool.strategy.parameters.get("scope") == "client":
         rules.add(
             f"http-request set-var({name}) var({name}),concat(.,txn.lb_client)", f"{{ var({name}) -m found }}"
