@@ -32,6 +32,7 @@ class Wanted(NamedTuple):
     strict: bool
     binary: tuple[str, ...]
     resolve: bool
+    each: bool
     templates: str | None
 
 
@@ -51,6 +52,7 @@ class Wanted(NamedTuple):
     " or a program, or an image: nginx=docker://nginx:1.26.",
 )
 @option("--resolve", is_flag=True, help="Let the checkers look up the servers' real host names.")
+@option("--each", is_flag=True, help="Check each FLEET by itself instead of laying the further ones over it.")
 @templates_option
 @click.pass_obj
 def command(
@@ -67,6 +69,20 @@ def command(
     """
     wanted = Wanted(**options)
     choice = _choice(wanted)
+    fleets = [request._replace(names=(name,)) for name in request.names] if wanted.each else [request]
+    problems: list[Problem] = []
+    verdicts: list[Verdict] = []
+    sources: list[Source] = []
+    for one in fleets:
+        found, spoken = _checked(console, one, choice)
+        problems, verdicts, sources = problems + found, verdicts + spoken, [*sources, *console.sources]
+    console.sources = sources
+    _report(console, problems, verdicts, wanted)
+    return _exit_code(problems, verdicts, choice, strict=wanted.strict)
+
+
+def _checked(console: Console, request: FleetRequest, choice: Choice) -> tuple[list[Problem], list[Verdict]]:
+    """Return what is wrong with one fleet, and what the real checkers said of it."""
     loaded = load_fleet(console, request)
     problems = list(loaded.problems)
     verdicts: list[Verdict] = []
@@ -74,8 +90,7 @@ def command(
         verdicts = _verdicts(console, for_balancer(loaded.fleet, request.balancer), choice)
         problems += [problem for verdict in verdicts for problem in verdict.problems]
         _say_costs(console, loaded.fleet)
-    _report(console, problems, verdicts, wanted)
-    return _exit_code(problems, verdicts, choice, strict=wanted.strict)
+    return problems, verdicts
 
 
 def _choice(wanted: Wanted) -> Choice:

@@ -189,3 +189,14 @@ def test_the_memory_for_looking_at_bodies_is_said(lbgen, tmp_path, strategy, sai
     assert ended.code == 0
     # 1 MiB for the body and 64 KiB for headers, twice for each of 1,024 connections.
     assert ("2.1 GiB of memory" in ended.err) is said
+
+
+def test_each_file_may_be_a_fleet_of_its_own(lbgen, smallest, tmp_path):
+    (tmp_path / "part.yaml").write_text("pools: {chat: {strategy: round_robin}}\n", encoding="utf-8")
+    words = ["check", smallest, "part.yaml", "--binary", "none", "-t", "nginx"]
+    assert lbgen(*words).code == 0
+    ended = lbgen(*words, "--each", "--format", "json")
+    assert ended.code == 1
+    assert {problem["file"] for problem in json.loads(ended.out) if problem["severity"] == "error"} == {
+        "part.yaml"
+    }
