@@ -29,9 +29,10 @@ PROCESS = "/tmp/process"  # noqa: S108 - likewise
 SUPERVISOR = f"""while :; do
     while [ -e {STOPPED} ]; do sleep 0.05; done
     "$@" & echo $! >{PROCESS}; wait $!
+    [ $? = 127 ] && exit 127
 done"""
 """Runs a mock in its container and keeps the container alive without it: a container that ends takes its
-address along, and then nobody is there to refuse a connection."""
+address along, and then nobody is there to refuse a connection. An image without Python (127) is of no use."""
 
 RELOAD_SIGNALS = {"nginx": "HUP", "haproxy": "USR2"}
 """What makes each balancer read its files again: HAProxy's master process takes SIGUSR2."""
@@ -78,7 +79,8 @@ class Box:
             if self.container.status in {"exited", "dead"}:
                 break
             time.sleep(0.05)
-        raise RigError(f"{self.container.name} did not get ready:\n{self.logs()[-3000:]}")
+        image = self.container.attrs["Config"]["Image"]
+        raise RigError(f"a container of {image} did not get ready; it says:\n{self.logs().strip()[-3000:]}")
 
     def wait_open(self, patience_s: float = START_PATIENCE_S) -> None:
         """Return once somebody listens; raises `RigError` with the program's own words."""
@@ -139,7 +141,9 @@ class MockBox(Box):
 
     def crash(self) -> None:
         """Kill the server; its machine stays, so that connections are refused from now on."""
-        self.run("sh", "-c", f"touch {STOPPED}; kill -9 $(cat {PROCESS})")
+        # A killed process accepts connections until it is gone: those would be reset, not refused.
+        gone = "while kill -0 $pid 2>/dev/null; do sleep 0.01; done"
+        self.run("sh", "-c", f"touch {STOPPED}; pid=$(cat {PROCESS}); kill -9 $pid; {gone}")
 
     def start(self) -> None:
         """Start it again after a crash; return when ready."""

@@ -182,12 +182,18 @@ def connect() -> DockerClient:
         client = docker.from_env(timeout=120)
         client.ping()
     except docker.errors.DockerException as error:
-        if "PermissionError" in str(error):
-            raise RigError(
-                "Docker is here, but may not be used by this user: add them to the group docker, or use sudo"
-            ) from None
-        raise RigError(f"no Docker engine answers: {error}") from None
+        raise RigError(_why_not(str(error))) from None
     return client
+
+
+def _why_not(text: str) -> str:
+    """Return why Docker is not to be had, from the words of its client."""
+    if "PermissionError" in text:
+        return "Docker is here, but this user may not use it (the group docker may)"
+    for words in ("FileNotFoundError", "Connection refused", "ConnectionRefusedError"):
+        if words in text:
+            return "no Docker engine answers"
+    return f"no Docker engine answers: {text}"
 
 
 def sweep(client: DockerClient) -> None:

@@ -59,6 +59,8 @@ class Measured(NamedTuple):
     late: Lateness
     gaps: tuple[Gap, ...]
     """Each figure that has to agree."""
+    speed: float = 1.0
+    """Virtual seconds in a second of the clock."""
 
 
 class Trial(NamedTuple):
@@ -135,9 +137,7 @@ def conduct(made: Plan, runtime: Runtime, detail: Callable[[str], None]) -> Iter
             sender = Sender(question.workload, way, asked.pool, keys)
             with runtime.balancer(asked, way) as serving:
                 detail(f"{target}, {row.strategy}: {_differences(fleet, target, serving.files)}")
-                taken = _measured(made, found, Run(serving, sender, servers), detail)
-            gaps = _compared(found, row, taken, made.speed)
-            yield Measured(row, row._replace(runs=(taken.figures,)), taken.late, gaps)
+                yield _measured(made, found, row, Run(serving, sender, servers), detail)
 
 
 class Run(NamedTuple):
@@ -148,21 +148,37 @@ class Run(NamedTuple):
     servers: Mapping[str, Standing]
 
 
-def _measured(made: Plan, found: Answer, run: Run, detail: Callable[[str], None]) -> measure.Taken:
-    """Measure; a run that something else on this machine disturbed is repeated, twice at most."""
-    for _ in range(AGAIN):
+def _measured(made: Plan, found: Answer, row: Row, run: Run, detail: Callable[[str], None]) -> Measured:
+    """Measure; a run that came out late is repeated, each time at half the speed, twice at most."""
+    factor = made.speed
+    for left in reversed(range(AGAIN + 1)):
+        slack_s = _slack_s(found, factor)
         try:
-            return _once(made, found, run)
+            taken = _once(made, found, run, measure.Pace(factor, slack_s / factor))
+            break
         except measure.TooLateError as error:
-            detail(f"once more, because {error}")
-    return _once(made, found, run)
+            if not left:
+                raise
+            factor /= 2
+            detail(f"once more at {factor:.3g} times the GPUs' speed, because {error}")
+    if factor != made.speed:  # a queue's patience is another one in virtual seconds
+        found = answer(_faster(made.question, factor, found.question.targets[0], (row.strategy,)))
+        (row,) = found.rows
+    gaps = _compared(found, row, taken, factor)
+    return Measured(row, row._replace(runs=(taken.figures,)), taken.late, gaps, factor)
 
 
-def _once(made: Plan, found: Answer, run: Run) -> measure.Taken:
+def _once(made: Plan, found: Answer, run: Run, pace: measure.Pace) -> measure.Taken:
     question = made.question
     requests = question.workload.requests(question.seeds[0], found.rate_per_s, question.requests)
-    sent = run.sender.planned(requests, made.speed)
-    return measure.measure(run.serving, sent, run.servers, made.speed, run.sender.follow)
+    sent = run.sender.planned(requests, pace.speed)
+    return measure.measure(run.serving, sent, run.servers, pace, run.sender.follow)
+
+
+def _slack_s(found: Answer, factor: float) -> float:
+    """Return the virtual seconds that figures may be apart, and that our own programs may be late."""
+    profiles = [server.profile for server in found.setup.servers]
+    return agreement.slack_s(max(one.step + one.per_request * one.slots for one in profiles), factor)
 
 
 def _is_talk(workload: Workload) -> bool:
@@ -175,8 +191,7 @@ def _compared(found: Answer, row: Row, taken: measure.Taken, factor: float) -> t
     """Return the gaps; what chance does is only simulated where something does not agree."""
     planned = Runs.of(found.question)
     index = planned.names.index((row.strategy, row.target))
-    profiles = [server.profile for server in planned.setups[index].servers]
-    slack_s = agreement.slack_s(max(one.step + one.per_request * one.slots for one in profiles), factor)
+    slack_s = _slack_s(found, factor)
     gaps = agreement.gaps(row.runs[0], taken.figures, slack_s)
     if all(gap.agrees for gap in gaps):
         return tuple(gaps)

@@ -33,7 +33,8 @@ def keep(words: Sequence[str]) -> int:
 
 
 def _watch(child: subprocess.Popen[bytes]) -> None:
-    sys.stdin.buffer.read()
+    while os.read(0, 4096):  # not sys.stdin, whose lock Python misses when it ends before this does
+        pass
     _signal(child, signal.SIGTERM)
     try:
         child.wait(PATIENCE_S)

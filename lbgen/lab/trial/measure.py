@@ -24,11 +24,16 @@ if TYPE_CHECKING:
 
     Series = Sequence[tuple[float, int]]
 
-MOST_LATE_S = 0.05
-"""How late driver or mocks may be, 99th percentile on the wall clock: beyond, nothing is told."""
-
-
 ADVICE = "nothing is told of this run. Try a lower --rate, or a quieter machine"
+
+
+class Pace(NamedTuple):
+    """How fast a run's clock is."""
+
+    speed: float
+    """Virtual seconds in a second of the wall clock."""
+    most_late_s: float
+    """How late driver or mocks may be, 99th percentile on the wall clock: beyond, nothing is told."""
 
 
 class Lateness(NamedTuple):
@@ -54,27 +59,28 @@ def measure(
     serving: Serving,
     sent: Sequence[load.Planned],
     servers: Mapping[str, Standing],
-    speed: float,
+    pace: Pace,
     follow: load.Follow | None = None,
 ) -> Taken:
     """Send all requests and return the figures, in virtual seconds. Raises `RigError`, `TooLateError`."""
     for one in servers.values():
         _control(one.control, "POST", "reset")
-        _control(one.control, "POST", "configure")  # the engine begins anew, with an empty cache
+        # The engine begins anew, with an empty cache.
+        _control(one.control, "POST", "configure", speed=pace.speed)
     begin = time.monotonic()
     try:
         results = asyncio.run(
-            load.run(serving.url, sent, most_late_s=MOST_LATE_S, tls=serving.tls, follow=follow)
+            load.run(serving.url, sent, most_late_s=pace.most_late_s, tls=serving.tls, follow=follow)
         )
     except load.CouldNotKeepUpError as error:
         raise TooLateError(f"{error}; {ADVICE}") from None
     states = [_control(one.control, "GET", "state") for one in servers.values()]
     late = Lateness(load.Lateness.of(results), max(float(one["late_p99_s"] or 0.0) for one in states))
-    if late.mocks_p99_s > MOST_LATE_S:
+    if late.mocks_p99_s > pace.most_late_s:
         raise TooLateError(f"the mock GPU servers were {late.mocks_p99_s * 1000:.0f} ms late; {ADVICE}")
     end = begin + max(result.ended_s for result in results)
     series = {name: _series(one.control) for name, one in servers.items()}
-    found = figures(results, series, begin, end, speed)
+    found = figures(results, series, begin, end, pace.speed)
     return Taken(found._replace(prefix_hit_ratio=_hit_ratio(states)), late)
 
 
@@ -168,8 +174,8 @@ def _series(address: Address) -> list[tuple[float, int]]:
     return [tuple(one) for one in _control(address, "GET", "in_flight")]
 
 
-def _control(address: Address, method: str, command: str) -> Any:  # noqa: ANN401 - JSON
-    body = b"{}" if method == "POST" else None
+def _control(address: Address, method: str, command: str, **fields: object) -> Any:  # noqa: ANN401 - JSON
+    body = json.dumps(fields).encode() if method == "POST" else None
     try:
         answer = fetch(f"http://{address}/mock/{command}", method, body, timeout_s=30)
     except OSError as error:

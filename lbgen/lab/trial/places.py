@@ -26,16 +26,20 @@ def place(wanted: str, targets: Sequence[str], images: Sequence[str]) -> Contain
     if wanted == "process" or (wanted == "auto" and not lacking and not named):
         if lacking:
             raise LbgenError(
-                f"{' and '.join(lacking)} cannot be run here: install it, or use --runtime docker"
+                f"{' and '.join(lacking)} cannot be found here: install it, or use --runtime docker"
             )
         return Processes()
     try:
         return Containers(named)
     except RigError as error:
-        here = f"{' and '.join(lacking)} is not installed here either; " if lacking else ""
-        raise LbgenError(
-            f"{error}; {here}install {' and '.join(targets)}, or Docker, and see that you may use it"
-        ) from None
+        raise LbgenError(f"{error}; {_instead(lacking)}") from None
+
+
+def _instead(lacking: Sequence[str]) -> str:
+    """Return what helps somebody who has no Docker."""
+    if not lacking:
+        return "install it, or use --runtime process"
+    return f"install it, or {' and '.join(lacking)} for --runtime process"
 
 
 def images_of(texts: Sequence[str]) -> dict[str, str]:

@@ -71,7 +71,8 @@ def wait_for(address: Address, one: subprocess.Popen[bytes], output: Path, who: 
         if answers(address):
             return
         time.sleep(0.05)
-    raise RigError(f"{who}; it says:\n{output.read_text(errors='replace').strip()[-LAST_WORDS:]}")
+    words = output.read_text(errors="replace").replace(f"{output.parent}/", "").strip()
+    raise RigError(f"{who}; it says:\n{words[-LAST_WORDS:]}")
 
 
 def _end(one: subprocess.Popen[bytes]) -> None:

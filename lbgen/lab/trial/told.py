@@ -41,8 +41,9 @@ def text(trial: Trial) -> str:
 
 def circumstances(trial: Trial) -> str:
     """Return how it was measured."""
+    speeds = sorted({f"{row.speed:.3g}" for row in trial.rows}, key=float)
     return (
-        f"Measured with --runtime {trial.runtime}, {trial.speed:.3g} seconds of the GPUs in a second of the "
+        f"Measured with --runtime {trial.runtime}, {' to '.join(speeds[:: len(speeds) - 1 or 1])} seconds of the GPUs in a second of the "
         f"clock; times are the GPUs'. {_lateness(trial.rows)}"
     )
 
@@ -68,6 +69,7 @@ def as_json_shape(trial: Trial) -> dict[str, Any]:
                 **as_json(row.measured),
                 "preemptions": None,
                 "predicted": as_json(row.predicted),
+                "speed": round(row.speed, 6),
                 "late_s": {
                     "driver": row.late.driver._asdict(),
                     "mocks": {"p99_s": row.late.mocks_p99_s},
