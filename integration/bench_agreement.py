@@ -56,6 +56,7 @@ class Case(NamedTuple):
     strategy: str
     load: float
     target: str
+    slots: int = SLOTS
 
 
 class Runs(NamedTuple):
@@ -73,14 +74,14 @@ class Runs(NamedTuple):
 def question(case: Case, seed: int, requests: int) -> Question:
     """Return what is asked for one seed."""
     queue = case.strategy == QUEUE
-    text = chat("least_conn" if queue else case.strategy, **({"max_in_flight": SLOTS} if queue else {}))
+    text = chat("least_conn" if queue else case.strategy, **({"max_in_flight": case.slots} if queue else {}))
     text["listeners"] = {"default": {"bind": "127.0.0.1:8080"}}
     fleet = load([Source("fleet.yaml", yaml.safe_dump(text))], environ={}).fleet
     assert fleet is not None
     pool = fleet.pools[0]
     return Question(
         fleet, pool, (pool.strategy.name,), (case.target,), workload("bimodal"), requests, (seed,),
-        load=case.load, alone=True,
+        load=case.load, slots=case.slots, alone=True,
     )  # fmt: skip
 
 
@@ -109,10 +110,10 @@ def measure(case: Case, seeds: Sequence[int], requests: int, where: tuple[str, s
         predicted += row.predicted.runs
         measured += row.measured.runs
         late.append(row.late)
-        speed = max(speed, made.speed)
+        speed = max(speed, row.speed)
         task = _task(made.predictions[0].question, seed)
-        slack_s = max(slack_s, _slack_s(task, made.speed))
-        lucky.append(list(sweep(replicas(task, LUCK, agreement.WALL_S * made.speed))))
+        slack_s = max(slack_s, _slack_s(task, row.speed))
+        lucky.append(list(sweep(replicas(task, LUCK, agreement.WALL_S * row.speed))))
     by_luck = tuple(combined(runs) for runs in zip(*lucky, strict=True))
     return Runs(tuple(predicted), tuple(measured), tuple(late), speed, by_luck, slack_s)
 
@@ -127,10 +128,10 @@ def _slack_s(task: Task, speed: float) -> float:
     return agreement.slack_s(profile.step + profile.per_request * profile.slots, speed)
 
 
-def gaps(runs: Runs) -> list[Gap]:
+def gaps(runs: Runs, *, tail: float = TAIL) -> list[Gap]:
     """Return how far prediction and measurement are apart, over all seeds."""
     found = agreement.gaps(
-        combined(runs.predicted), combined(runs.measured), runs.slack_s, runs.lucky, tail=TAIL
+        combined(runs.predicted), combined(runs.measured), runs.slack_s, runs.lucky, tail=tail
     )
     return [gap for gap in found if gap.what != "refused" or gap.predicted or gap.measured]
 
@@ -143,13 +144,22 @@ def as_row(case: Case, runs: Runs, where: str) -> dict[str, Any]:
         "speed": round(runs.speed, 2),
         "late_ms": [round(1000 * max(one.driver.p99_s for one in runs.late), 1),
                     round(1000 * max(one.mocks_p99_s for one in runs.late), 1)],
+        "spread": _spread(runs),
         "gaps": [gap._asdict() for gap in gaps(runs)],
     }  # fmt: skip
 
 
+def _spread(runs: Runs) -> list[float]:
+    """Return the spread of requests in flight: measured, predicted, and the ends of the predictions."""
+    lucky = sorted(one.load_stdev or 0.0 for one in runs.lucky)
+    beyond = int(TAIL * len(lucky))
+    values = [combined(runs.measured).load_stdev, combined(runs.predicted).load_stdev]
+    return [round(value or 0.0, 2) for value in (*values, lucky[beyond], lucky[-1 - beyond])]
+
+
 HEADER = (
     "strategy", "load", "on", "first token P50", "first token P99", "whole answer P50", "whole answer P99",
-    "largest gap of shares", "refused", "speed", "late, ms",
+    "largest gap of shares", "refused", "spread", "speed", "late, ms",
 )  # fmt: skip
 
 
@@ -166,10 +176,12 @@ def _cells(row: dict[str, Any]) -> list[str]:
     points = f"{100 * abs(widest.measured - widest.predicted):.1f} points{_mark(widest)}"
     refused = found.get("refused")
     case, (driver, mocks) = row["case"], row["late_ms"]
+    now, before, low, high = row["spread"]
     latencies = [_figures(found[what]) for what in agreement.LATENCIES]
     return [
         case["strategy"], f"{case['load']:g}", row["where"], *latencies, points,
-        "-" if refused is None else _figures(refused), f"{row['speed']:.1f}", f"{driver} / {mocks}",
+        "-" if refused is None else _figures(refused),
+        f"{now:.2f} ({before:.2f}, {low:.2f}-{high:.2f})", f"{row['speed']:.1f}", f"{driver} / {mocks}",
     ]  # fmt: skip
 
 

@@ -41,9 +41,10 @@ def text(trial: Trial) -> str:
 
 def circumstances(trial: Trial) -> str:
     """Return how it was measured."""
-    speeds = sorted({f"{row.speed:.3g}" for row in trial.rows}, key=float)
+    speeds = sorted({row.speed for row in trial.rows})
+    ends = " to ".join(f"{one:.3g}" for one in dict.fromkeys((speeds[0], speeds[-1])))
     return (
-        f"Measured with --runtime {trial.runtime}, {' to '.join(speeds[:: len(speeds) - 1 or 1])} seconds of the GPUs in a second of the "
+        f"Measured with --runtime {trial.runtime}, {ends} seconds of the GPUs in a second of the "
         f"clock; times are the GPUs'. {_lateness(trial.rows)}"
     )
 
