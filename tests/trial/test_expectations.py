@@ -19,7 +19,8 @@ ROWS = [_row("least_conn", 1.0), _row("round_robin", 2.0)]
 
 @pytest.mark.parametrize(
     "text",
-    ["load_stdev<2", "ttft_p99<2.1s", "ttft_p99 < 2100ms", "errors<2", "load_stdev(least_conn)<1.5",
+    ["load_stdev<2", "tokens_per_s>0.5", "errors<=1", "errors>=1", "p99(leastconn) > .4",
+     "ttft_p99<2.1s", "ttft_p99 < 2100ms", "errors<2", "load_stdev(least_conn)<1.5",
      "p99(least_conn)<0.85*p99(round_robin)", "e2e_p99(least_conn)<3"],
 )  # fmt: skip
 def test_what_holds_says_nothing(text: str) -> None:
@@ -45,12 +46,29 @@ def test_strategies_are_compared_on_the_same_target() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "load_stdev", "load_stdev<", "p98<1", "load_stdev<2s", "p99<p99", "p99(a)<p99", "a<1;b<2", "p99>1"],
+    ("text", "words", "column"),
+    [
+        ("", "a figure has to stand", 0),
+        ("load_stdev", "one of <=, >=, <, > has to stand", 10),
+        ("load_stdev<", "a figure has to stand", 11),
+        (" p98<1", "'p98' is not a figure: did you mean p99?", 1),
+        ("load_stdev<2s", "load_stdev is not a time", 12),
+        ("p99<p99", "names both strategies", 4),
+        ("p99(a)<p99", "'a' is not a strategy: there are", 4),
+        ("p99(leest_conn)<1", "did you mean least_conn?", 4),
+        ("p99(least_conn<1", "')' has to stand", 14),
+        ("p99<1;p99<2", "nothing more is understood", 5),
+        ("1<p99", "the figure comes first", 1),
+        ("p99<1.5 m", "nothing more is understood", 8),
+    ],
 )
-def test_what_cannot_be_read_is_refused(text: str) -> None:
-    with pytest.raises(LbgenError, match="--expect"):
+def test_what_cannot_be_read_is_shown_with_its_place(text: str, words: str, column: int) -> None:
+    with pytest.raises(LbgenError) as caught:
         parse(text)
+    why, line, caret, advice = str(caught.value).splitlines()
+    assert words in why
+    assert (line, caret) == (f"  {text}", f"  {' ' * column}^")
+    assert "write 'load_stdev<2'" in advice
 
 
 def test_a_strategy_that_is_not_tried_is_named() -> None:
