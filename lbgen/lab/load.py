@@ -142,12 +142,9 @@ async def run(  # noqa: PLR0913 - each a matter of its own, and named
             source: await stack.enter_async_context(session(fresh=fresh, tls=tls, source=source))
             for source in dict.fromkeys(one.source for one in planned)
         }
-        begin = time.monotonic()
         with _no_collection():
-            tasks = [
-                asyncio.create_task(_talk(clients[one.source], url, one, begin, follow)) for one in planned
-            ]
-            results = [result for talk in await asyncio.gather(*tasks) for result in talk]
+            talks = await _all(clients, url, planned, follow)
+        results = [result for talk in talks for result in talk]
     late = Lateness.of(results).p99_s
     if late > most_late_s:
         raise CouldNotKeepUpError(
@@ -222,13 +219,36 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, max(0, -int(-share * len(ordered) // 1) - 1))]
 
 
+async def _all(
+    clients: Mapping[str | None, aiohttp.ClientSession],
+    url: str,
+    planned: Sequence[Planned],
+    follow: Follow | None,
+) -> list[list[Result]]:
+    """Send every request when it is due, and wait for the last; return results in the order of the requests.
+
+    A task begins when its request is due: thousands at once would make the first requests late.
+    """
+    tasks: dict[int, asyncio.Task[list[Result]]] = {}
+    begin = time.monotonic()
+    for index in sorted(range(len(planned)), key=lambda index: planned[index].at_s):
+        one = planned[index]
+        early_s = begin + one.at_s - time.monotonic()
+        if early_s > 0:
+            await asyncio.sleep(early_s)
+        tasks[index] = asyncio.create_task(_talk(clients[one.source], url, one, begin, follow))
+    return list(await asyncio.gather(*(tasks[index] for index in range(len(planned)))))
+
+
 async def _talk(
     client: aiohttp.ClientSession, url: str, planned: Planned | None, begin: float, follow: Follow | None
 ) -> list[Result]:
     """Send a request when it is due, and those that follow from it."""
     results = []
     while planned is not None:
-        await asyncio.sleep(begin + planned.at_s - time.monotonic())
+        early_s = begin + planned.at_s - time.monotonic()
+        if early_s > 0:
+            await asyncio.sleep(early_s)
         result = await send(client, url, planned, begin)
         results.append(result)
         planned = follow(result) if follow is not None else None

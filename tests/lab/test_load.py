@@ -80,6 +80,21 @@ def test_lateness_is_told(with_lab):
     assert late.most_s > 0.05
 
 
+def test_many_requests_do_not_make_the_first_ones_late(with_lab):
+    planned = [load.Planned(0.001 * index, 1) for index in range(20)]
+    later = [load.Planned(600.0, 1)] * 5000
+    seen = []
+
+    async def leave(lab):
+        running = asyncio.create_task(load.run(lab.url, [*planned, *later], most_late_s=1000))
+        await asyncio.sleep(1.0)
+        seen.append(len(asyncio.all_tasks()))
+        running.cancel()
+
+    with_lab(leave)
+    assert seen[0] < 100  # and not one for each request to come
+
+
 def test_requests_come_from_several_addresses(with_lab):
     planned = [load.Planned(0, 1, source=f"127.0.1.{index % 3 + 1}") for index in range(6)]
 
