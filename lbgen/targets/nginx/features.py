@@ -23,7 +23,7 @@ FEATURES: Mapping[str, Feature] = {
     ),
     # Documented (1.29.7), seen: `keepalive 0` is an invalid value before.
     "keepalive_off": Feature(Version(1, 29, 7), instead="no keepalive directive"),
-    # Documented (1.29.6).
+    # Documented (1.29.6); seen: `learn` with `least_conn` and `max_conns` on 1.30.6.
     "sticky": Feature(Version(1, 29, 6), instead="hash … consistent"),
     # Documented (1.29.4); seen: accepted by 1.30.6.
     "http2_upstream": Feature(

@@ -29,6 +29,15 @@ def _strategy(fleet: Fleet, verdicts: Verdicts) -> None:
             path = (*pool.path, "strategy", "load_factor")
             reason = "has no effect: on NGINX a prefix stays on its server until that is at max_in_flight"
             verdicts.degraded("strategy.load_factor", path, reason, f"write max_in_flight; or {HAPROXY}")
+        elif pool.strategy.name == "prefix" and not has(settings.version, "sticky") and not _capped(pool):
+            reason = "bounds no server's load: before NGINX 1.29.6 even a hot prefix stays where its hash is"
+            verdicts.degraded(
+                "strategy", (*pool.path, "strategy"), reason, f"write max_in_flight; or {HAPROXY}"
+            )
+
+
+def _capped(pool: Pool) -> bool:
+    return pool.max_in_flight is not None or any(server.max_in_flight for server in pool.servers)
 
 
 def _protection(fleet: Fleet, verdicts: Verdicts) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.nginx import bodies
 from lbgen.targets.nginx.conditions import header_variable
+from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.quoting import escape_regex, regex_word
 from lbgen.targets.spec import Syntax
 from lbgen.vocabulary import Refused
@@ -13,7 +14,7 @@ from lbgen.vocabulary import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from lbgen.model import Pool, TargetSettings
+    from lbgen.model import Fleet, Pool, TargetSettings
     from lbgen.targets.nginx.assembly import Assembly
 
     Judge = Callable[[Pool, TargetSettings], Refused | None]
@@ -102,7 +103,30 @@ def _captured(made: Assembly, source: str, regex: str) -> Syntax:
     return made.map(source, f"${capture}_key", entries)
 
 
+def learns(fleet: Fleet, pool: Pool) -> bool:
+    """Tell whether prefixes are learned; several balancers have to agree, and so hash them."""
+    version = fleet.target("nginx").version
+    return pool.strategy.name == "prefix" and has(version, "sticky") and fleet.balancers.instances == 1
+
+
+def sticky(made: Assembly, pool: Pool, upstream: str) -> Syntax:
+    """Return the directive that binds prefixes to the servers that had them first; empty: none is.
+
+    A request without a key, and one whose server is full or dead, goes where the method sends it, and takes
+    its prefix along (seen on 1.30.6).
+    """
+    if refusal(pool, made.settings) or not learns(made.fleet, pool):
+        return Syntax("")
+    key = _prefix_key(made, pool)
+    # A megabyte holds some thousand prefixes.
+    return Syntax(f"sticky learn create={key} lookup={key} zone={upstream}-prefix:16m timeout=30m")
+
+
 def _prefix(made: Assembly, pool: Pool) -> Syntax:
+    return Syntax("least_conn") if learns(made.fleet, pool) else _hash(_prefix_key(made, pool))
+
+
+def _prefix_key(made: Assembly, pool: Pool) -> Syntax:
     by = pool.strategy.parameters
     octets = by.get("bytes")
     key = bodies.prompt_key(
@@ -111,7 +135,7 @@ def _prefix(made: Assembly, pool: Pool) -> Syntax:
     if by.get("scope") == "client":
         entries = [('""', '""'), ("default", f'"$lb_client:{key}"')]
         key = made.map(key, f"{key}_by_client", entries)
-    return _hash(key)
+    return key
 
 
 _METHODS: Mapping[str, Callable[[Assembly, Pool], Syntax]] = {

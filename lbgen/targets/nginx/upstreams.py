@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.model import State, StrategyChoice
 from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.names import has_servers
-from lbgen.targets.nginx.strategies import method
+from lbgen.targets.nginx.strategies import method, sticky
 from lbgen.targets.nginx.words import duration
 from lbgen.targets.spec import Syntax
 
@@ -43,6 +43,8 @@ class Upstream(NamedTuple):
     """The name in the fleet, for a comment."""
     zone_kib: int
     method: Syntax
+    sticky: Syntax
+    """By what requests are bound to servers beside the method; empty: by nothing."""
     servers: tuple[ServerLine, ...]
     resolver: Syntax
     keepalive: KeepaliveView | None
@@ -84,6 +86,7 @@ def _upstream(made: Assembly, pool: Pool, name: Syntax) -> Upstream:
         pool=pool.name,
         zone_kib=zone_kib(entries),
         method=method(made, pool),
+        sticky=sticky(made, pool, name),
         servers=lines,
         resolver=_resolver(pool) if follows_dns(pool, settings) else Syntax(""),
         keepalive=_keepalive(pool.keepalive),
