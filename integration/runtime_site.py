@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import yaml
 
-from integration.test_deploy import free_port
+from integration.deploy_site import free_port
 from integration.waiting import eventually
 from lbgen.deploy.running import RunningServer, running
 from lbgen.deploy.runtime_socket import RuntimeSocket
@@ -68,6 +68,7 @@ class Runtime(NamedTuple):
     def fleet(self, *numbers: int, **pool: Any) -> dict[str, Any]:
         servers = self.servers(*(numbers or range(len(self.mocks))))
         return {
+            "name": "site",
             "pools": {"chat": {"engine": "vllm", "servers": servers, **pool}},
             "listeners": {"public": {"bind": f"127.0.0.1:{self.port}"}},
             "targets": {"haproxy": {"version": self.proxy.version, "runtime_socket": self.place}},

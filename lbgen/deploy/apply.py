@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.deploy.backup import BACKUP, Backup
 from lbgen.deploy.inventory import READERS
 from lbgen.deploy.kept import through_reload
-from lbgen.deploy.plan import make_plan
-from lbgen.deploy.runtime_socket import RuntimeSocket, commands
+from lbgen.deploy.live import change, obstacle
+from lbgen.deploy.plan import MAX_CHANGE, make_plan
 from lbgen.files import tidy, write_files
 from lbgen.problems import LbgenError
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from lbgen.deploy.inventory import Inventory
     from lbgen.deploy.plan import Plan
     from lbgen.deploy.reload import Reload
     from lbgen.render import RenderedFile
@@ -60,7 +61,7 @@ class Job(NamedTuple):
     socket: str | None = None
     """HAProxy's runtime socket."""
     expect: str | None = None
-    max_change: float = 0.3
+    max_change: float = MAX_CHANGE
     force: bool = False
 
 
@@ -137,7 +138,7 @@ def _refuse_unwanted(plan: Plan, job: Job) -> None:
         if loss.share > job.max_change:
             raise RefusedError(
                 f"pool {loss.pool} would lose {loss.lost} of {loss.had} servers at once, more than "
-                f"{job.max_change:.0%}: --max-change {min(100, -(-100 * loss.lost // loss.had))}% allows it"
+                f"{job.max_change:.0%}: --max-change {loss.needed}% allows it"
             )
 
 
@@ -189,11 +190,11 @@ def _link_neighbours(directory: Path, candidate: Path) -> None:
 
 
 def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> None:
-    if job.socket and not plan.reload:
-        _over_socket(plan, job)
+    if job.socket and not plan.reload and not _obstacle(plan, job, job.socket, say):
+        change(job.socket, *_old_and_new(plan), say)
         say(f"{job.target}: changed over the runtime socket, without a reload")
     elif job.reload:
-        with through_reload(job.socket, plan.changes[0].path, READERS[job.target], say):
+        with through_reload(job.socket, plan.changes[0].path, *_old_and_new(plan), say):
             job.reload.act()
             say(f"{job.target}: reloaded ({job.reload.words})")
             for line in job.verify():
@@ -203,23 +204,39 @@ def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> None:
         say(f"{job.target}: not reloaded; say how with --reload")
 
 
-def _over_socket(plan: Plan, job: Job) -> None:
-    read = READERS[job.target]
-    main = plan.changes[0]
-    socket = RuntimeSocket(job.socket or "")
-    for command in commands(read(main.old), read(main.new)):
-        socket.order(command)
+def _obstacle(plan: Plan, job: Job, socket: str, say: Callable[[str], None]) -> bool:
+    """Tell whether a reload has to do what the socket cannot; raises `LbgenError` when there is none."""
+    reason = obstacle(socket, *_old_and_new(plan))
+    if reason and job.reload is None:
+        raise LbgenError(f"{reason}: only a reload can do it; say how with --reload")
+    if reason:
+        say(f"{job.target}: {reason}: a reload instead")
+    return bool(reason)
+
+
+def _old_and_new(plan: Plan) -> tuple[Inventory, Inventory]:
+    read, main = READERS[plan.target], plan.changes[0]
+    return read(main.old), read(main.new)
 
 
 def _roll_back(job: Job, backup: Backup, say: Callable[[str], None]) -> str:
     """Bring the old files back and reload; return how that went, in words."""
     try:
         ran = backup.restore()
-        if ran and job.reload:
-            time.sleep(SETTLE_S.get(job.target, 0))
-            with through_reload(job.socket, job.directory / job.files[0].path, READERS[job.target], say):
-                job.reload.act()
-    except (LbgenError, OSError) as error:
-        return f"not all the way, the next apply will take it up: {error}"
+    except OSError as error:
+        return f"not all of the old files could be put back, the next apply will try: {error}"
+    if ran and job.reload:
+        try:
+            _reload_back(job, job.reload, say)
+        except LbgenError as error:
+            return f"the old files are in place again, but reloading them failed, too: {error}"
     backup.finish()
     return "the old files are in place again" if ran else "the new files are gone; there were none before"
+
+
+def _reload_back(job: Job, reload: Reload, say: Callable[[str], None]) -> None:
+    time.sleep(SETTLE_S.get(job.target, 0))
+    main = job.directory / job.files[0].path
+    file = READERS[job.target](main.read_text(encoding="utf-8", errors="surrogateescape"))
+    with through_reload(job.socket, main, file, file, say):
+        reload.act()

@@ -51,34 +51,40 @@ class Kept(NamedTuple):
         return f"pool {self.pool}: {self.server}, taken out at run time, stays {how} until 'lbgen undrain'"
 
 
-def kept(place: str, new: Inventory) -> tuple[Kept, ...]:
-    """Return which servers of a new configuration stay out; raises `LbgenError` without an answer.
+def kept(place: str, old: Inventory, new: Inventory) -> tuple[Kept, ...]:
+    """Return which servers stay out from one file to the next; raises `LbgenError` without an answer.
 
-    What the file takes down itself needs no keeping.
+    Not those that the old file took down, or the removal of which it waits for, and not those that the new
+    file takes down itself.
     """
     return tuple(
         Kept(pool, name, server.held, server.agent)
         for (pool, name), server in running(RuntimeSocket(place)).items()
-        if server.held and pool in new.pools
-        if name in new.pools[pool].servers and new.pools[pool].servers[name].state != "down"
+        if server.held and _state(old, pool, name) and _state(new, pool, name) in {"up", "drain"}
+        if server.held == "drain" or _state(old, pool, name) != "down"
     )
+
+
+def _state(file: Inventory, pool: str, name: str) -> str:
+    """Return what a file says of a server; empty when it does not have it."""
+    servers = file.pools[pool].servers if pool in file.pools else {}
+    return servers[name].state if name in servers else ""
 
 
 @contextmanager
 def through_reload(
-    place: str | None, main: Path, read: Callable[[str], Inventory], say: Callable[[str], None]
+    place: str | None, main: Path, old: Inventory, new: Inventory, say: Callable[[str], None]
 ) -> Iterator[None]:
     """Reload HAProxy inside this: what was taken out at run time stays out, and is said.
 
-    `main`: the file that is about to be loaded. It is as it was when this ends.
+    `main`: the file that is about to be loaded, which says `new`. It is as it was when this ends.
     """
     if place is None:
         yield
         return
     try:
         pid = RuntimeSocket(place).info().get("Pid", "")
-        text = main.read_text(encoding="utf-8", errors="surrogateescape")
-        held = kept(place, read(text))
+        held = kept(place, old, new)
     except LbgenError as error:
         say(f"haproxy: what was drained at run time is not known, and would be forgotten: {error}")
         yield
@@ -86,16 +92,17 @@ def through_reload(
     if not held:
         yield
         return
-    with _told_to_the_new_process(place, main, text, held, read(text)):
+    with _told_to_the_new_process(place, main, held, new):
         yield
         _see_to_it(place, held, pid, say)
 
 
 @contextmanager
 def _told_to_the_new_process(
-    place: str, main: Path, text: str, held: tuple[Kept, ...], new: Inventory
+    place: str, main: Path, held: tuple[Kept, ...], new: Inventory
 ) -> Iterator[None]:
     state = main.parent / STATE_FILE
+    text = main.read_text(encoding="utf-8", errors="surrogateescape")
     naming = _naming(text, _folder_of_haproxy(place, main) / STATE_FILE)
     try:
         replace_file(state, _state_text(held, new))

@@ -99,8 +99,12 @@ def _process(fleet: Fleet, settings: TargetSettings) -> Process:
 
 
 def _descriptors(fleet: Fleet, settings: TargetSettings) -> int:
-    """Return how many files and connections are open at once: two a request, and some for checks and logs."""
-    return 2 * settings.max_connections + sum(len(pool.servers) for pool in fleet.pools) + 100
+    """Return how many files and connections are open at once: two a request, and some for checks and logs.
+
+    In steps of a hundred servers: one more server is nothing that needs a reload.
+    """
+    servers = sum(len(pool.servers) for pool in fleet.pools)
+    return 2 * settings.max_connections + (servers // 100 + 2) * 100
 
 
 def _connections(fleet: Fleet, settings: TargetSettings) -> str:

@@ -1,0 +1,86 @@
+"""A server that was drained at run time stays out of rotation through every apply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration.fleets import QUEUEING
+from integration.runtime_site import Load, Runtime, begun_after, now, runtime
+from integration.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from integration.fleets import Proxy
+    from lbgen.lab.boxes import MockBox
+
+
+@pytest.fixture(params=QUEUEING, ids=str)
+def site(request: pytest.FixtureRequest, mocks: list[MockBox]) -> Iterator[Runtime]:
+    """A HAProxy of each generation in front of four mocks."""
+    proxy: Proxy = request.param
+    with runtime(proxy, mocks) as made:
+        yield made
+
+
+def files_of(site: Runtime) -> list[str]:
+    return sorted(path.name for path in site.folder.iterdir())
+
+
+def test_no_request_reaches_it_through_reloads(site: Runtime) -> None:
+    before = files_of(site)
+    assert site.lbgen("drain", site.fleet(), "chat/gpu-1").returncode == 0
+    drained = now()
+    with Load(site, parallel=12, tokens=3) as running:
+        for strategy in ("random_two", "least_conn", "round_robin"):
+            fleet = site.fleet(strategy=strategy)
+            done = site.apply(fleet)
+            assert done.returncode == 0, done.stderr
+            assert "gpu-1, taken out at run time, stays drained until 'lbgen undrain'" in done.stderr
+            assert "in rotation for a moment" not in done.stderr
+            assert site.lbgen("render", fleet, "-o", str(site.root), "--check").returncode == 0
+            assert sorted(set(files_of(site)) - {".lbgen-backup", ".lbgen.lock"}) == before
+            assert site.running()["gpu-1"].held == "drain"
+        assert begun_after(site.mocks[1], drained) == []
+
+        assert site.lbgen("undrain", fleet, "chat/gpu-1").returncode == 0
+        eventually(lambda: bool(begun_after(site.mocks[1], drained)), 20, "it gets requests again")
+    assert running.lost == []
+    assert len(running.results) >= 100
+
+
+def test_a_reload_that_fails_and_one_over_the_socket_keep_it(site: Runtime) -> None:
+    assert site.lbgen("drain", site.fleet(), "chat/gpu-1").returncode == 0
+    drained = now()
+    with Load(site, parallel=12, tokens=3) as running:
+        failed = site.apply(site.fleet(strategy="round_robin"), "--reload", "false")
+        assert failed.returncode == 2
+        assert "rolled back" in failed.stderr
+        assert site.running()["gpu-1"].held == "drain"
+
+        heavy = site.fleet()
+        heavy["pools"]["chat"]["servers"][1]["weight"] = 3
+        plan = site.lbgen("plan", heavy, "--to", str(site.folder))
+        assert "gpu-1, taken out at run time, stays drained" in plan.stdout
+        assert "no reload needed" in plan.stdout
+        done = site.apply(heavy, "--reload", "false")
+        assert done.returncode == 0, done.stderr
+        assert "gpu-1, taken out at run time, stays drained" in done.stderr
+        assert site.running()["gpu-1"].held == "drain"
+        assert begun_after(site.mocks[1], drained) == []
+    assert running.lost == []
+
+
+def test_where_the_state_file_is_out_of_reach_the_socket_must_do(site: Runtime) -> None:
+    """The fleet names a state file of its own, so lbgen's cannot be named."""
+    own = site.fleet()
+    own["targets"]["haproxy"]["raw"] = {"global": [f"server-state-file {site.root}/own"]}
+    (site.root / "own").write_text("1\n")
+    assert site.lbgen("drain", site.fleet(), "chat/gpu-1").returncode == 0
+    done = site.apply(own)
+    assert done.returncode == 0, done.stderr
+    assert "stays drained until 'lbgen undrain'; it was in rotation for a moment" in done.stderr
+    assert site.running()["gpu-1"].held == "drain"
+    assert "server-state-file" in (site.folder / "haproxy.cfg").read_text()

@@ -1,0 +1,108 @@
+"""Servers that come, go and change on a running HAProxy without a reload, with streams in flight."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from integration.fleets import QUEUEING
+from integration.runtime_site import Load, Runtime, begun_after, now, runtime
+from integration.waiting import eventually
+from lbgen.deploy.runtime_socket import RuntimeSocket
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from integration.fleets import Proxy
+    from lbgen.lab.boxes import MockBox
+
+
+CAP = 40
+
+
+@pytest.fixture(params=QUEUEING, ids=str)
+def site(request: pytest.FixtureRequest, mocks: list[MockBox]) -> Iterator[Runtime]:
+    """A HAProxy of each generation in front of the first three of four mocks."""
+    proxy: Proxy = request.param
+    with runtime(proxy, mocks, 0, 1, 2, max_in_flight=CAP) as made:
+        yield made
+
+
+def fleet_of(site: Runtime, *numbers: int) -> dict[str, Any]:
+    return site.fleet(*numbers, max_in_flight=CAP)
+
+
+def pid(site: Runtime) -> str:
+    return RuntimeSocket(site.place).info()["Pid"]
+
+
+def settings(site: Runtime) -> dict[str, tuple[Any, ...]]:
+    """What a reload must not change of the running servers."""
+    return {
+        name: (server.address, server.weight, server.cap, server.admin, server.status.split()[0])
+        for name, server in site.running().items()
+    }
+
+
+def test_servers_come_and_go_and_change(site: Runtime) -> None:
+    process = pid(site)
+    fleet = fleet_of(site, 1, 2, 3)
+    fleet["pools"]["chat"]["servers"][0] |= {"weight": 2, "max_in_flight": 9}
+    fleet["pools"]["chat"]["servers"][2] |= {"weight": 3}
+    with Load(site, parallel=8, tokens=20) as running:
+        eventually(lambda: site.running()["gpu-0"].in_flight > 0, 20, "the server that goes has streams")
+        plan = site.lbgen("plan", fleet, "--to", str(site.folder))
+        assert "+ gpu-3 (runtime socket)" in plan.stdout
+        assert "- gpu-0 (runtime socket)" in plan.stdout
+        assert "no reload needed" in plan.stdout
+        done = site.apply(fleet, "--reload", "false", "--max-change", "40%")
+        changed = now()
+        assert done.returncode == 0, done.stderr
+        assert "changed over the runtime socket, without a reload" in done.stderr
+        assert pid(site) == process
+        assert sorted(site.running()) == ["gpu-1", "gpu-2", "gpu-3"]
+        eventually(lambda: bool(begun_after(site.mocks[3], changed)), 20, "the new one gets requests")
+        assert begun_after(site.mocks[0], changed) == []
+        assert site.lbgen("render", fleet, "-o", str(site.root), "--check").returncode == 0
+    assert running.lost == []
+    eventually(lambda: "L7OK" in site.running()["gpu-3"].check, 30, "the new one is checked")
+
+    before = settings(site)
+    reloaded = site.apply(fleet | {"name": "anew", "logs": {"level": "warning"}})
+    assert reloaded.returncode == 0, reloaded.stderr
+    assert pid(site) != process
+    assert settings(site) == before
+
+
+def test_a_busy_server_goes_when_its_streams_have_ended(site: Runtime) -> None:
+    with Load(site, parallel=6, tokens=200) as running:
+        eventually(lambda: site.running()["gpu-0"].in_flight > 0, 20, "the server that goes has streams")
+        done = site.apply(fleet_of(site, 1, 2), "--reload", "false", "--max-change", "40%")
+        changed = now()
+        assert done.returncode == 0, done.stderr
+        assert "gpu-0 gets no more requests, but could not be removed within 10 s" in done.stderr
+        assert site.running()["gpu-0"].held == "maint"
+
+        again = site.apply(fleet_of(site, 0, 1, 2), "--reload", "false")
+        assert again.returncode == 2
+        assert "chat/gpu-0 still runs from before, with requests in flight: a reload instead" in again.stderr
+        assert begun_after(site.mocks[0], changed) == []
+    assert running.lost == []
+    # The failed apply has put the file back and owes a reload.
+    assert site.apply(fleet_of(site, 1, 2)).returncode == 0
+    done = site.apply(fleet_of(site, 0, 1, 2), "--reload", "false")
+    assert done.returncode == 0, done.stderr
+    assert site.running()["gpu-0"].held == ""
+
+
+def test_down_in_the_file_and_up_again(site: Runtime) -> None:
+    down = fleet_of(site, 0, 1, 2)
+    down["pools"]["chat"]["servers"][0]["state"] = "down"
+    for _ in range(2):
+        assert site.apply(down, "--reload", "false", "--max-change", "40%").returncode == 0
+        assert site.running()["gpu-0"].status.startswith("MAINT")
+        back = site.apply(fleet_of(site, 0, 1, 2), "--reload", "false")
+        assert back.returncode == 0, back.stderr
+        assert "taken out at run time" not in back.stderr
+        eventually(lambda: site.running()["gpu-0"].status.startswith("UP"), 20, "it is up again")
