@@ -28,6 +28,7 @@ LINE_LIMIT = 512
 ASK_TIMEOUT_S = 5.0
 BACKLOG = 4096
 """Questions that may wait to be taken: HAProxy asks for 1,000 servers within a second."""
+OK = 200
 PAGE_LIMIT = 8 * 1024**2
 """Bytes of a metrics page; real ones have 20 to 500 kB."""
 
@@ -90,7 +91,6 @@ class Agent:
             try:
                 async with session.get(one.url, allow_redirects=False, **(one.tls or PLAIN)) as response:
                     page = await _body(response)
-                    response.raise_for_status()
                 gauge.observe(read_page(page, one.metrics), time.monotonic())
                 self.scrapes += 1
             except (ClientError, TimeoutError, OSError, ValueError):
@@ -107,7 +107,9 @@ class Agent:
 
 
 async def _body(response: ClientResponse) -> bytes:
-    """Return a page; raises `ValueError` for one without end."""
+    """Return a page; raises `ValueError` for what is none, or has no end."""
+    if response.status != OK:
+        raise ValueError(f"an answer with status {response.status}")
     page = b""
     async for part in response.content.iter_any():
         page += part

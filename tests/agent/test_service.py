@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lbgen.agent.pages import health_page, metrics_page
+from lbgen.agent.readings import Reading
+from lbgen.agent.service import Agent, Watched, run
+from lbgen.agent.weights import Pool
+from lbgen.engines import ENGINES, Metrics
+from lbgen.units import Address
+from tests.agent.engines import PAGE, Engine, serving
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+assert ENGINES["vllm"].metrics is not None
+VLLM: Metrics = ENGINES["vllm"].metrics
+PATIENCE_S = 20.0
+
+
+def agent(*ports: int, cap: int | None = None, interval: float = 0.1) -> Agent:
+    """Return an agent for servers gpu-0, gpu-1, … of the pool chat."""
+    names = tuple(f"gpu-{number}" for number in range(len(ports)))
+    watched = tuple(
+        Watched("chat", name, f"http://127.0.0.1:{port}/metrics", VLLM, cap)
+        for name, port in zip(names, ports, strict=True)
+    )
+    return Agent(watched, {"chat": Pool(names, 0.95)}, interval)
+
+
+def seen(one: Agent, name: str, *readings: Reading) -> None:
+    for number, reading in enumerate(readings):
+        one.pools["chat"].gauges[name].observe(reading, number)
+
+
+@pytest.mark.parametrize("question", ["", "chat", "chat/gpu-9\n", "other/gpu-0\n", "\x00/\n", "chat/gpu-0/x"])
+def test_who_is_unknown_is_told_nothing(question: str) -> None:
+    one = agent(1)
+    seen(one, "gpu-0", Reading(30, 0, 0.3))
+    assert one.answer(question, 1) == "\n"
+
+
+def test_nothing_is_said_before_the_first_reading() -> None:
+    """What an earlier agent said stays: an agent that has just begun knows no better."""
+    assert agent(1).answer("chat/gpu-0\n", 1) == "\n"
+
+
+def test_an_idle_engine_has_full_weight_and_no_limit() -> None:
+    one = agent(1)
+    seen(one, "gpu-0", Reading(0, 0, 0.0, 0))
+    assert one.answer("chat/gpu-0\n", 1) == "up 100% maxconn:0\n"
+
+
+@pytest.mark.parametrize(("allowed", "told"), [(None, 96), (40, 40), (200, 96)])
+def test_the_fleets_cap_is_never_exceeded(allowed: int | None, told: int) -> None:
+    one = agent(1, cap=allowed)
+    seen(one, "gpu-0", Reading(30, 0, 0.3))
+    assert one.answer("chat/gpu-0\n", 1) == f"up 100% maxconn:{told}\n"
+
+
+def test_the_agents_own_pages() -> None:
+    one = agent(1, 2)
+    seen(one, "gpu-0", Reading(30, 0, 0.3))
+    page = metrics_page(one, 2.5)
+    assert 'lbgen_agent_weight_percent{pool="chat",server="gpu-0"} 100' in page
+    assert 'lbgen_agent_max_in_flight{pool="chat",server="gpu-0"} 96' in page
+    assert 'lbgen_agent_reading_age_seconds{pool="chat",server="gpu-0"} 2.500' in page
+    assert "gpu-1" not in page, "nothing is known of it"
+    assert health_page(one, 0.5) == "ok: 1 of 2 servers can be read\n"
+    assert health_page(one, 60) == "ok: 0 of 2 servers can be read\n"
+
+
+async def eventually(condition: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, f"not within {PATIENCE_S} s: {what}"
+        await asyncio.sleep(0.02)
+
+
+async def free_port() -> int:
+    probe = await asyncio.start_server(lambda _r, writer: writer.close(), "127.0.0.1", 0)
+    try:
+        return int(probe.sockets[0].getsockname()[1])
+    finally:
+        probe.close()
+
+
+@asynccontextmanager
+async def running(one: Agent) -> AsyncIterator[int]:
+    """Run an agent and give its port; at the end it gets SIGTERM, and has to close the port."""
+    port, ready = await free_port(), asyncio.Event()
+    task = asyncio.create_task(run(one, Address("127.0.0.1", port), None, ready.set))
+    await asyncio.wait_for(ready.wait(), PATIENCE_S)
+    try:
+        yield port
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.wait_for(task, PATIENCE_S)
+    with pytest.raises(OSError, match="Connect call failed"):
+        await asyncio.open_connection("127.0.0.1", port)
+
+
+async def asked(port: int, question: bytes = b"chat/gpu-0\n") -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(question)
+    try:
+        return await asyncio.wait_for(reader.read(), PATIENCE_S)
+    except ConnectionResetError:
+        return b""  # closed with some of the question unread
+    finally:
+        writer.close()
+
+
+def test_an_answer_rests_on_the_engines_page_and_the_port_is_closed_at_the_end() -> None:
+    async def scenario() -> None:
+        async with serving(Engine()) as page_port:
+            one = agent(page_port)
+            async with running(one) as port:
+                await eventually(lambda: one.scrapes > 2, "the page is read")
+                assert await asked(port) == b"up 100% maxconn:96\n"
+                assert await asked(port, b"x" * 5000 + b"\n") == b"", "what is too long is no question"
+                assert await asked(port) == b"up 100% maxconn:96\n"
+
+    asyncio.run(scenario())
+
+
+FAULTS = (
+    "hangs",
+    "cuts",
+    "floods",
+    "babbles",
+    "HTTP/1.1 503 Busy",
+    "HTTP/1.1 302 Found\r\nLocation: /metrics",
+)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_sick_engine_keeps_its_estimate_and_delays_nobody(fault: str) -> None:
+    async def scenario() -> None:
+        sick, healthy = Engine(), Engine()
+        async with serving(sick) as first, serving(healthy) as second:
+            one = agent(first, second)
+            async with running(one) as port:
+                await eventually(lambda: sick.asked > 1 and healthy.asked > 1, "both are read")
+                await eventually(lambda: "gpu-0" in metrics_page(one, 0), "the first is known")
+                sick.page = "nothing of interest"
+                if fault.startswith("HTTP"):
+                    sick.head = fault
+                else:
+                    sick.behaviour = fault
+                await eventually(lambda: one.failures > 1, "the fault is counted")
+                before = healthy.asked
+                await eventually(lambda: healthy.asked > before + 5, "the other is still read")
+                assert await asked(port) == await asked(port, b"chat/gpu-1\n") == b"up 100% maxconn:96\n"
+
+    asyncio.run(scenario())
+
+
+def test_a_dead_engine_is_read_again_when_it_is_back_with_another_memory() -> None:
+    async def scenario() -> None:
+        engine = Engine()
+        async with serving(engine) as page_port:
+            one = agent(page_port)
+            async with running(one) as port:
+                await eventually(lambda: one.scrapes > 1, "the page is read")
+                engine.behaviour = "cuts"
+                await eventually(lambda: one.failures > 3, "it is gone")
+                engine.behaviour, engine.page = "answers", PAGE.replace("0.3", "0.6")
+                before = one.scrapes
+                await eventually(lambda: one.scrapes > before + 3, "it is read again")
+                cap = int((await asked(port)).rpartition(b":")[2])
+                assert 48 < cap < 96, "on its way from 96 to 49"
+
+    asyncio.run(scenario())
+
+
+def test_garbage_on_the_page_changes_nothing() -> None:
+    async def scenario() -> None:
+        engine = Engine()
+        async with serving(engine) as page_port:
+            one = agent(page_port)
+            async with running(one) as port:
+                await eventually(lambda: one.scrapes > 2, "the page is read")
+                engine.page = "vllm:num_requests_running NaN\nvllm:kv_cache_usage_perc{ 1e999\n\x00\xff"
+                before = one.scrapes
+                await eventually(lambda: one.scrapes > before + 3, "the garbage is read")
+                assert await asked(port) == b"up 100% maxconn:96\n"
+
+    asyncio.run(scenario())
