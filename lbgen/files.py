@@ -97,7 +97,7 @@ def _change(path: Path, file: RenderedFile) -> Change:
     old = _read(path)
     if old == file.text and not (file.secret and path.stat().st_mode & 0o077):
         return Change("same", path, old, file.text, file.secret)
-    kind = "changed" if _has_header(old) else "foreign"
+    kind = "changed" if has_header(old) else "foreign"
     return Change(kind, path, old, file.text, file.secret)
 
 
@@ -108,7 +108,8 @@ def _read(path: Path) -> str:
         raise LbgenError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _has_header(text: str) -> bool:
+def has_header(text: str) -> bool:
+    """Tell whether lbgen wrote this text."""
     return HEADER_MARK in text.partition("\n")[0]
 
 

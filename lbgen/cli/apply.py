@@ -13,10 +13,12 @@ from lbgen.checker.programs import differs, find, version_here
 from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, option, templates_option
 from lbgen.cli.plan import choice_of, folder_of, gathered, in_words
+from lbgen.deploy.addresses import taken_addresses
 from lbgen.deploy.apply import STOP_SIGNALS, Job, RefusedError, apply
 from lbgen.deploy.plan import MAX_CHANGE
 from lbgen.deploy.reload import by_command, by_master_socket, by_pid_file, runs_other, verify
 from lbgen.deploy.smoke import smoke, smoke_for
+from lbgen.files import has_header
 from lbgen.render import render
 from lbgen.runtimes.spec import NoProgramError
 from lbgen.secret_values import RealSecrets
@@ -141,9 +143,23 @@ def _check(settings: TargetSettings, choice: Choice, main: Path) -> str:
     if finished.code != 0:
         said = finished.output.strip()
         raise RefusedError(f"{settings.name} {found.version} refuses the candidate:\n{said}")
+    if not found.program.in_container:
+        _refuse_taken(main)
     line = f"{settings.name} {found.version} accepts the candidate{differs(found.version, settings.version)}"
     here = version_here(settings.name, checker, choice)
     return line if here in {None, found.version} else f"{line}; installed here is {here}"
+
+
+def _refuse_taken(main: Path) -> None:
+    """Raise `RefusedError` when the candidate, which lies beside the old file, binds what others hold.
+
+    Where the old file is not ours, nobody knows which addresses the balancer itself holds.
+    """
+    old = main.parent.parent / main.name
+    text = old.read_text(errors="replace") if old.exists() else ""
+    taken = taken_addresses(text, main.read_text(errors="replace")) if has_header(text) else []
+    if taken:
+        raise RefusedError(f"another program listens on {', '.join(taken)}: a reload would fail")
 
 
 def _verify(

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lbgen.cli.guard import run
+from lbgen.deploy.addresses import taken_addresses
 from lbgen.deploy.apply import Job, RefusedError, apply
 from lbgen.deploy.reload import Reload, by_command, verify
 from lbgen.problems import LbgenError
@@ -112,3 +114,37 @@ def test_verify_names_the_address_and_what_it_did() -> None:
     listener = factory.listener(binds=(Address("127.0.0.1", port),))
     with pytest.raises(LbgenError, match=rf"http://127.0.0.1:{port}/lb/live does not answer"):
         verify(factory.fleet(listeners=(listener,)), "nginx", "abc", deadline=0.2)
+
+
+def test_an_address_that_another_program_holds_is_seen_before_the_reload() -> None:
+    with socket.socket() as taken, socket.socket() as free:
+        for one in (taken, free):
+            one.bind(("127.0.0.1", 0))
+        taken.listen()
+        held, port = taken.getsockname()[1], free.getsockname()[1]
+        free.close()
+        for line in (f"listen 127.0.0.1:{held} ssl;", f"bind 127.0.0.1:{held} ssl", f"listen {held};"):
+            assert [text.rpartition(":")[2] for text in taken_addresses("", f"    {line}\n")] == [str(held)]
+            assert not taken_addresses(f"    {line}\n", f"    {line}\n"), "our own, from before"
+        assert not taken_addresses("", f"    bind 127.0.0.1:{port}\n")
+        assert not taken_addresses("", f"    bind 192.0.2.1:{port}\n"), "an address that comes and goes"
+
+
+def test_apply_refuses_a_taken_address_where_it_checks_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "nginx"
+    program.write_text("#!/bin/sh\necho nginx version: nginx/1.22.1\n")
+    program.chmod(0o755)
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(
+        "pools: {chat: {engine: vllm, servers: [gpu-0:8000]}}\nlisteners: {a: {bind: '127.0.0.1:1'}}\n"
+    )
+    arguments = ["apply", str(fleet), "-t", "nginx", "--to", str(tmp_path), "--binary", f"nginx={program}"]
+    assert run(arguments) == 0
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert run([*arguments, "--set", f"listeners.a.bind={where}"]) == 1
+    assert f"another program listens on {where}" in capsys.readouterr().err
