@@ -22,7 +22,8 @@ from integration.waiting import eventually
 from lbgen.deploy.running import RunningServer, running
 from lbgen.deploy.runtime_socket import RuntimeSocket
 from lbgen.lab import load
-from lbgen.lab.rig import COMMANDS, LABEL, connect, owner
+from lbgen.lab.owners import owner
+from lbgen.lab.rig import COMMANDS, LABEL, connect
 from lbgen.problems import LbgenError
 
 if TYPE_CHECKING:

@@ -14,9 +14,12 @@ from lbgen.checker.check import CHECKERS
 from lbgen.checker.programs import differs, parse_choice, version_here
 from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, option, templates_option
+from lbgen.deploy.inventory import READERS
+from lbgen.deploy.kept import as_json, kept
 from lbgen.deploy.plan import MAX_CHANGE, make_plan
 from lbgen.deploy.words import Step
 from lbgen.files import known_secrets
+from lbgen.problems import LbgenError
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
 from lbgen.targets.registry import TARGETS
@@ -27,8 +30,9 @@ if TYPE_CHECKING:
     from lbgen.checker.programs import Choice
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
+    from lbgen.deploy.kept import Kept
     from lbgen.deploy.plan import Loss, Plan
-    from lbgen.model import Fleet
+    from lbgen.model import Fleet, TargetSettings
 
 NAMED = 8
 """How many servers that change alike are named."""
@@ -96,7 +100,20 @@ def _plan(console: Console, fleet: Fleet, folder: Path, templates: Path | None) 
     if secrets.missing:
         names = ", ".join(str(secret) for secret in secrets.missing)
         console.note(f"not to be had here: {names}; files that hold secrets are taken as they are")
-    return make_plan(settings.name, folder, files, socket=settings.runtime_socket is not None)
+    plan = make_plan(settings.name, folder, files, socket=settings.runtime_socket is not None)
+    return plan._replace(kept=_kept(console, settings, plan))
+
+
+def _kept(console: Console, settings: TargetSettings, plan: Plan) -> tuple[Kept, ...]:
+    """Return what stays drained; nothing where HAProxy cannot be asked, such as in a pipeline."""
+    if settings.name != "haproxy" or settings.runtime_socket is None:
+        return ()
+    read, main = READERS["haproxy"], plan.changes[0]
+    try:
+        return kept(settings.runtime_socket, read(main.old), read(main.new))
+    except LbgenError as error:
+        console.detail(f"what is drained at run time is not known: {error}")
+        return ()
 
 
 def choice_of(binary: tuple[str, ...]) -> Choice:
@@ -117,6 +134,7 @@ def _text(plan: Plan, *, diff: bool) -> str:
     lines = [f"{plan.target}: {_summary(plan)}"]
     lines += [f"  {_loss(loss)}" for loss in plan.losses if loss.share > MAX_CHANGE]
     lines += [f"  {in_words(step)}{_how(plan, reload=step.reload)}" for step in gathered(plan.steps)]
+    lines += [f"  {one.words}" for one in plan.kept]
     if diff:
         lines.append(plan.diff().rstrip("\n"))
     lines.append(f"digest {plan.digest}")
@@ -170,6 +188,7 @@ def _json(plan: Plan, *, diff: bool) -> str:
             {"pool": step.pool or None, "change": step.words, "reload": step.reload} for step in plan.steps
         ],
         "files": [{"path": str(change.path), "kind": change.kind} for change in plan.changes],
+        "kept": as_json(plan.kept),
         "losses": [{"pool": loss.pool, "lost": loss.lost, "had": loss.had} for loss in plan.losses],
         "reload": plan.reload,
         "empty": plan.is_empty,
@@ -188,6 +207,7 @@ def _markdown(plan: Plan, *, diff: bool) -> str:
         for step in gathered(plan.steps):
             lines.append(f"| {_cell(in_words(step))} | {'reload' if step.reload else 'runtime socket'} |")
         lines.append("")
+    lines += [f"{_cell(one.words)}\n" for one in plan.kept]
     for loss in plan.losses:
         if loss.share > MAX_CHANGE:
             lines += [f"> **Large:** {_cell(_loss(loss))}", ""]

@@ -181,11 +181,6 @@ def _wait_for_another(socket: RuntimeSocket, pid: str) -> None:
     raise LbgenError(f"{socket.place}: no new process answers {NEW_PROCESS_S:.0f} s after the reload")
 
 
-def lines(held: tuple[Kept, ...]) -> list[str]:
-    """Return what a plan says of them."""
-    return [one.words for one in held]
-
-
 def as_json(held: tuple[Kept, ...]) -> list[Mapping[str, str]]:
-    """Return the same for programs."""
+    """Return them for programs."""
     return [{"pool": one.pool, "server": one.server, "state": one.state} for one in held]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lbgen.deploy.inventory import Inventory
+    from lbgen.deploy.kept import Kept
     from lbgen.files import Change
     from lbgen.render import RenderedFile
 
@@ -53,6 +54,8 @@ class Plan(NamedTuple):
     """Stands for the old and the new bytes of every file: another hand's edit changes it."""
     unfinished: bool = False
     """True: an apply was killed half-way, so that nobody knows which files the balancer runs."""
+    kept: tuple[Kept, ...] = ()
+    """Servers that were drained at run time and stay so, as far as is known."""
 
     @property
     def reload(self) -> bool:
