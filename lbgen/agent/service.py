@@ -12,6 +12,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 
 from lbgen.agent.pages import status_pages
 from lbgen.agent.readings import read_page
+from lbgen.descriptors import raise_descriptor_limit
 
 if TYPE_CHECKING:
     import ssl
@@ -120,6 +121,7 @@ async def _body(response: ClientResponse) -> bytes:
 
 async def run(agent: Agent, checks: Address, status: Address | None, started: Callable[[], None]) -> None:
     """Run until SIGTERM or SIGINT; raises `OSError` when an address is taken."""
+    raise_descriptor_limit()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lbgen.cli.options import Command, option
+from lbgen.descriptors import raise_descriptor_limit
 from lbgen.lab.faults import HEADER, KINDS
 from lbgen.problems import LbgenError
 from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
@@ -93,7 +94,7 @@ def command(console: Console, /, **options: Any) -> None:  # noqa: ANN401 - clic
         raise LbgenError(f"lbgen mock-gpu needs the package {error.name}: pip install 'lbgen[lab]'") from None
     if options["certificate"] and options["tls_port"] is None:
         raise click.UsageError("--certificate is for --tls-port: say where TLS is served")
-    mock_gpu.raise_descriptor_limit()
+    raise_descriptor_limit()
     mock_gpu.collect_rarely()
     try:
         asyncio.run(mock_gpu.serve(mock_gpu.parser().parse_args(list(_words(options)))))

@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import resource
 import signal
 import ssl
 import sys
 import tempfile
 from typing import TYPE_CHECKING
 
+from lbgen.descriptors import raise_descriptor_limit
 from lbgen.lab.faults import Fault
 from lbgen.lab.mock_server import MockGpu, Settings
 from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
@@ -98,12 +98,6 @@ def server_context(path: str | None) -> ssl.SSLContext:
         file.flush()
         context.load_cert_chain(file.name)
     return context
-
-
-def raise_descriptor_limit() -> None:
-    """Allow as many open connections as the system does: the usual soft limit is 1024."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def collect_rarely() -> None:

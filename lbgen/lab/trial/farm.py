@@ -13,7 +13,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from lbgen.lab.mock_gpu import collect_rarely, raise_descriptor_limit, server_context
+from lbgen.descriptors import raise_descriptor_limit
+from lbgen.lab.mock_gpu import collect_rarely, server_context
 from lbgen.lab.mock_server import MockGpu, Settings
 
 if TYPE_CHECKING:
