@@ -96,6 +96,17 @@ def test_what_passes_the_check_and_does_not_start_goes_back(site: Site) -> None:
     assert [one for one in running.failed if one not in refused] == []
 
 
+def test_servers_that_nobody_reaches_go_back(site: Site) -> None:
+    """NGINX's ready probe asks a server; HAProxy takes new servers for living until their first checks."""
+    before, nowhere = site.main.read_bytes(), [f"127.0.0.1:{free_port()}"]
+    smoke = () if site.proxy.target == "nginx" else SMOKE
+    done = site.apply(site.fleet(servers=nowhere), "--max-change", "100%", *smoke)
+    assert done.returncode == 2, done.stderr
+    said = "was ready before" if site.proxy.target == "nginx" else "smoke request to"
+    assert said in done.stderr
+    assert site.main.read_bytes() == before
+
+
 def test_each_way_to_reload(site: Site) -> None:
     ways = [("--pid", f"{site.run}/pid")]
     if site.proxy.target == "haproxy":
@@ -105,7 +116,7 @@ def test_each_way_to_reload(site: Site) -> None:
             for strategy in ("round_robin", "least_conn"):
                 done = site.apply(site.fleet(strategy=strategy), *way)
                 assert done.returncode == 0, done.stderr
-                assert "answers with the new configuration" in done.stderr
+                assert "answers with the new configuration and is ready" in done.stderr
     assert not running.failed
 
 

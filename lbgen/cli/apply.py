@@ -16,7 +16,7 @@ from lbgen.cli.plan import choice_of, folder_of, gathered, in_words
 from lbgen.deploy.addresses import taken_addresses
 from lbgen.deploy.apply import STOP_SIGNALS, Job, RefusedError, apply
 from lbgen.deploy.plan import MAX_CHANGE
-from lbgen.deploy.reload import by_command, by_master_socket, by_pid_file, runs_other, verify
+from lbgen.deploy.reload import by_command, by_master_socket, by_pid_file, ready_listeners, runs_other, verify
 from lbgen.deploy.smoke import smoke, smoke_for
 from lbgen.files import has_header
 from lbgen.render import render
@@ -166,16 +166,19 @@ def _verify(
     fleet: Fleet, target: str, files: Sequence[RenderedFile], wanted: Wanted
 ) -> Callable[[], list[str]]:
     """Return what looks whether the new workers serve; raises `click.UsageError` for a smoke without them."""
+    reloads = wanted.reload or wanted.pid or wanted.master_socket
+    ready = ready_listeners(fleet, target) if reloads else frozenset[str]()
+    name = files_named(files[0].text)
     if wanted.smoke is None:
-        return lambda: verify(fleet, target, files_named(files[0].text))
+        return lambda: verify(fleet, target, name, ready)
     if not wanted.smoke.startswith("/"):
         raise click.UsageError(
             f"--smoke {wanted.smoke}: is the path of a request, such as /v1/chat/completions"
         )
-    if not (wanted.reload or wanted.pid or wanted.master_socket):
+    if not reloads:
         raise click.UsageError("--smoke asks the new workers: say how to reload, with --reload for one")
     request = smoke_for(fleet, wanted.smoke, wanted.smoke_model, RealSecrets())
-    return lambda: [*verify(fleet, target, files_named(files[0].text)), smoke(fleet, target, request)]
+    return lambda: [*verify(fleet, target, name, ready), smoke(fleet, target, request)]
 
 
 def _reload(target: str, wanted: Wanted) -> Reload | None:

@@ -14,18 +14,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.deploy.asking import asked, reason_of, url_of
 from lbgen.deploy.runtime_socket import RuntimeSocket
+from lbgen.model import State
 from lbgen.problems import LbgenError
 from lbgen.targets.answers import files_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
     from lbgen.model import Fleet, Listener
 
 VERIFY_S = 15.0
 """How long the new workers may take to answer."""
-PROBE_S = 2.0
+PROBE_S, READY_S = 2.0, 10.0
+"""How long a probe may take; for `ready`, NGINX asks one server of each pool in turn."""
 COMMAND_TIMEOUT_S = 120
 
 
@@ -85,9 +88,12 @@ def by_master_socket(place: str) -> Reload:
     return Reload(f"master socket {place}", act)
 
 
-def verify(fleet: Fleet, target: str, name: str, deadline: float = VERIFY_S) -> list[str]:
+def verify(
+    fleet: Fleet, target: str, name: str, ready: AbstractSet[str] = frozenset(), deadline: float = VERIFY_S
+) -> list[str]:
     """Wait until each listener's live probe names the new files; return what was seen.
 
+    Those in `ready` have to be ready, too: they were before.
     Raises `LbgenError` for a listener that does not within `deadline` seconds.
     """
     seen = []
@@ -97,8 +103,25 @@ def verify(fleet: Fleet, target: str, name: str, deadline: float = VERIFY_S) -> 
             seen.append(f"listener {listener.name}: not verified, {reason}")
             continue
         _wait(listener, target, name, end)
-        seen.append(f"listener {listener.name}: answers with the new configuration")
+        words = "answers with the new configuration"
+        if listener.name in ready:
+            _wait_ready(listener, target, end)
+            words += " and is ready"
+        seen.append(f"listener {listener.name}: {words}")
     return seen
+
+
+def ready_listeners(fleet: Fleet, target: str) -> frozenset[str]:
+    """Return the names of the listeners that are ready now, and that the fleet means to be ready."""
+    meant = (listener for listener in fleet.listeners if _has_servers(fleet, listener))
+    return frozenset(one.name for one in meant if _ready(one, target) == "is ready")
+
+
+def _has_servers(fleet: Fleet, listener: Listener) -> bool:
+    """Tell whether the pools behind a listener have servers in rotation, as many as its probe asks for."""
+    pools = [fleet.pool(name) for route in listener.routes for name in route.pools]
+    serve = [bool(pool.discover) or any(one.state is State.UP for one in pool.servers) for pool in pools]
+    return any(serve) if listener.status.when == "any_pool" else all(serve)
 
 
 def runs_other(fleet: Fleet, target: str, name: str) -> bool:
@@ -127,6 +150,31 @@ def _wait(listener: Listener, target: str, name: str, end: float) -> None:
         f"listener {listener.name}: {url_of(listener, listener.status.live or '')} {said}, for "
         f"{VERIFY_S:.0f} s after the reload: does the balancer run with these files?"
     )
+
+
+def _wait_ready(listener: Listener, target: str, end: float) -> None:
+    said = _ready(listener, target)
+    while said != "is ready":
+        if time.monotonic() > end:
+            place = url_of(listener, listener.status.ready or "")
+            raise LbgenError(
+                f"listener {listener.name}: was ready before, and now {place} {said}: "
+                "is any of the new servers reachable?"
+            )
+        time.sleep(0.1)
+        said = _ready(listener, target)
+
+
+def _ready(listener: Listener, target: str) -> str:
+    """Ask the ready probe and return in words what it did."""
+    if listener.status.ready is None:
+        return "is not asked"
+    try:
+        with asked(listener, target, listener.status.ready, timeout=READY_S) as response:
+            response.read()
+    except (OSError, HTTPException) as error:
+        return f"does not answer {reason_of(error)}"
+    return "is ready" if response.status == HTTPStatus.OK else f"answers {response.status}"
 
 
 def _live(listener: Listener, target: str) -> tuple[str, str]:
