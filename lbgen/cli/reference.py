@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
@@ -85,7 +86,8 @@ def _options(found: click.Command, context: click.Context, prefix: str) -> Itera
 
 
 def _code(names: str) -> str:
-    return f"`{names}`".replace("|", "\\|")
+    """Return a cell of code: a bar in backticks would be the table's own for some readers of Markdown."""
+    return f"`{names}`" if "|" not in names else f"<code>{escape(names).replace('|', '&#124;')}</code>"
 
 
 def _cell(words: str) -> str:
