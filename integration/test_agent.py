@@ -1,12 +1,14 @@
-"""`lbgen agent` between the mocks' metrics and HAProxy's weights: a real process, on the docker host."""
+"""`lbgen agent` between the mocks' metrics and HAProxy's weights and caps: a process on the docker host."""
 
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -28,14 +30,18 @@ if TYPE_CHECKING:
 
 SMALL = 3
 """Which of the servers has a quarter of the others' cache."""
+SLOTS = 8
+"""Of that one; the others have 32."""
 PORT, STATUS = 18_406, 18_407
+SOCKET = "/tmp/admin.sock"
+"""HAProxy's own, in its container."""
 
 
 @pytest.fixture
 def unequal(running_mocks: list[MockBox]) -> list[MockBox]:
     """Mocks whose cache is their slots; one has 8 in place of 32."""
     renewed(running_mocks)
-    running_mocks[SMALL].configure(slots=8)
+    running_mocks[SMALL].configure(slots=SLOTS)
     return running_mocks
 
 
@@ -46,7 +52,8 @@ def fleet(mocks: list[MockBox]) -> dict[str, Any]:
     servers = [
         {"name": f"gpu-{number}", "address": f"{mock.address}:8000"} for number, mock in enumerate(mocks)
     ]
-    return {"pools": {"chat": {"engine": "vllm", "strategy": strategy, "servers": servers}}}
+    pool = {"engine": "vllm", "strategy": strategy, "servers": servers, "queue": {"timeout": "5m"}}
+    return {"pools": {"chat": pool}, "targets": {"haproxy": {"runtime_socket": SOCKET}}}
 
 
 @contextmanager
@@ -80,22 +87,38 @@ def figures() -> dict[str, float]:
 
 
 def weight(number: int) -> float:
-    return figures()[f'lbgen_agent_weight_percent{{pool="chat",server="gpu-{number}"}}']
+    return figures().get(f'lbgen_agent_weight_percent{{pool="chat",server="gpu-{number}"}}', 100)
 
 
-def shares(balancer: Balancer, mocks: list[MockBox]) -> list[int]:
-    """Keep 30 requests in flight for some seconds; return how many each server had at most after a while."""
-    planned = [load.Planned(0, 60) for _ in range(300)]
+def told(balancer: Balancer, number: int) -> tuple[str, int, int]:
+    """Return the state, the weight and the cap (0: none) that HAProxy has for a server."""
+    page = balancer.run("sh", "-c", f"echo show stat | socat - {SOCKET}")
+    rows = csv.DictReader(page.removeprefix("# ").splitlines())
+    row = next(row for row in rows if (row["pxname"], row["svname"]) == ("chat", f"gpu-{number}"))
+    return row["status"], int(row["weight"]), int(row["slim"] or 0)
+
+
+def shares(balancer: Balancer, mocks: list[MockBox], count: int = 300, parallel: int = 30) -> list[int]:
+    """Keep requests in flight for some seconds; return how many each server served."""
+    planned = [load.Planned(0, 60) for _ in range(count)]
     for mock in mocks:
         mock.reset()
-    results = asyncio.run(load.closed(balancer.url, planned, 30))
+    results = asyncio.run(load.closed(balancer.url, planned, parallel))
     assert not [result for result in results if not result.ok]
     served = Counter(result.server for result in results)
     return [served[f"gpu-{number}"] for number in range(len(mocks))]
 
 
+def learnt(balancer: Balancer, mocks: list[MockBox]) -> None:
+    """Keep the servers busy until the small one's weight is known: the agent wants 30 s of readings."""
+    end = time.monotonic() + 180
+    while weight(SMALL) == 100:
+        assert time.monotonic() < end, figures()
+        shares(balancer, mocks, 1_000, 60)
+
+
 @pytest.mark.parametrize("proxy", QUEUEING, ids=str)
-def test_weights_follow_the_caches_and_survive_the_agent(
+def test_weights_and_caps_follow_the_caches_and_survive_the_agent(
     proxy: Proxy, unequal: list[MockBox], start: Start, tmp_path: Path
 ) -> None:
     plan = fleet(unequal)
@@ -105,24 +128,50 @@ def test_weights_follow_the_caches_and_survive_the_agent(
     with start(plan, proxy) as balancer:
         even = shares(balancer, unequal)
         assert max(even) - min(even) <= 0.4 * max(even), "without an agent: least_conn"
+        assert told(balancer, SMALL)[1:] == (256, 0)
         with agent(path, host) as process:
-            shares(balancer, unequal)
-            eventually(lambda: 20 <= weight(SMALL) <= 40, 10, "the small server's weight")
+            learnt(balancer, unequal)
+            assert 15 <= weight(SMALL) <= 40
             assert [weight(number) for number in range(SMALL)] == [100] * SMALL
-            follows = shares(balancer, unequal)
-            assert follows[SMALL] <= 0.5 * min(follows[:SMALL]), follows
+            eventually(lambda: told(balancer, SMALL)[1] < 128, 10, "HAProxy has the weight")
+            assert told(balancer, SMALL)[2] in range(SLOTS - 1, SLOTS + 3)
+            full = shares(balancer, unequal, 1_000, 160)
+            assert full[SMALL] <= 0.6 * min(full[:SMALL]), full
+            assert unequal[SMALL].state()["most_in_flight"] <= SLOTS + 3, "the rest waits in HAProxy"
             process.kill()
             process.wait()
-            killed = shares(balancer, unequal)
-            assert killed[SMALL] <= 0.5 * min(killed[:SMALL]), "the last weights stay"
+            kept = told(balancer, SMALL)
+            follows = shares(balancer, unequal)
+            assert follows[SMALL] <= 0.6 * min(follows[:SMALL]), "the last word stays"
         with agent(path, host) as process:
             before = figures()["lbgen_agent_answers_total"]
+            eventually(lambda: figures()["lbgen_agent_answers_total"] > before, 10, "it answers")
             shares(balancer, unequal)
-            assert figures()["lbgen_agent_answers_total"] > before
             process.send_signal(signal.SIGTERM)
             assert process.wait(10) == 0
+        assert kept[0] == told(balancer, SMALL)[0] == "no check"
         assert " is DOWN" not in balancer.logs()
         assert "no server available" not in balancer.logs()
+
+
+@pytest.mark.parametrize("proxy", QUEUEING, ids=str)
+def test_the_agent_takes_no_drain_back(
+    proxy: Proxy, unequal: list[MockBox], start: Start, tmp_path: Path
+) -> None:
+    """HAProxy does what an agent's 'ready' says: it ends what an operator ordered by hand (2.6 to 3.2)."""
+    plan = fleet(unequal)
+    path = tmp_path / "fleet.yaml"
+    path.write_text(json.dumps(plan))
+    with start(plan, proxy) as balancer, agent(path, plan["pools"]["chat"]["strategy"]["agent_host"]):
+        shares(balancer, unequal)
+        balancer.run("sh", "-c", f"echo 'set server chat/gpu-0 state drain' | socat - {SOCKET}")
+        before = figures()["lbgen_agent_answers_total"]
+        eventually(
+            lambda: figures()["lbgen_agent_answers_total"] > before + 12, 20, "each server is asked thrice"
+        )
+        assert shares(balancer, unequal)[0] == 0
+        balancer.run("sh", "-c", f"echo 'set server chat/gpu-0 state ready' | socat - {SOCKET}")
+        assert shares(balancer, unequal)[0] > 0
 
 
 def test_a_dead_engine_stops_no_agent(unequal: list[MockBox], tmp_path: Path) -> None:
@@ -137,7 +186,7 @@ def test_a_dead_engine_stops_no_agent(unequal: list[MockBox], tmp_path: Path) ->
             eventually(lambda: figures()["lbgen_agent_scrape_failures_total"] > 3, 20, "failures are counted")
             before = figures()["lbgen_agent_scrapes_total"]
             eventually(lambda: figures()["lbgen_agent_scrapes_total"] > before + 3, 10, "the others are read")
-            assert all(weight(number) == 100 for number in range(4))
+            assert {weight(number) for number in range(2, 4)} == {100}
         finally:
             unequal[1].thaw()
             unequal[0].start()
