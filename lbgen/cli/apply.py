@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,13 +13,14 @@ from lbgen.checker.check import CHECKERS
 from lbgen.checker.programs import differs, find, version_here
 from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, option, templates_option
-from lbgen.cli.plan import choice_of, folder_of, gathered, in_words
+from lbgen.cli.plan import choice_of, folder_of, gathered, in_words, values
 from lbgen.deploy.addresses import taken_addresses
 from lbgen.deploy.apply import STOP_SIGNALS, Job, RefusedError, apply
 from lbgen.deploy.plan import MAX_CHANGE
 from lbgen.deploy.reload import by_command, by_master_socket, by_pid_file, ready_listeners, runs_other, verify
 from lbgen.deploy.smoke import smoke, smoke_for
 from lbgen.files import has_header
+from lbgen.problems import LbgenError
 from lbgen.render import render
 from lbgen.runtimes.spec import NoProgramError
 from lbgen.secret_values import RealSecrets
@@ -48,6 +50,7 @@ class Wanted(NamedTuple):
     max_change: str
     force: bool
     binary: tuple[str, ...]
+    format: str
     templates: str | None
 
 
@@ -83,6 +86,13 @@ class Wanted(NamedTuple):
     metavar="none|TARGET=PATH|TARGET=docker://IMAGE",
     help="The real checker, if it is not the one on PATH; none: replace the files unchecked.",
 )
+@option(
+    "--format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How it is said what came of it: for people or for programs.",
+)
 @templates_option
 @click.pass_obj
 def command(console: Console, /, request: FleetRequest, **options: Any) -> int:  # noqa: ANN401 - click's
@@ -108,10 +118,10 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         max_change=_share(wanted.max_change),
         force=wanted.force,
     )
-    return _carry_out(console, job)
+    return _carry_out(console, job, wanted.format)
 
 
-def _carry_out(console: Console, job: Job) -> int:
+def _carry_out(console: Console, job: Job, form: str) -> int:
     for number in STOP_SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup
             signal.signal(number, signal.default_int_handler)  # rolls back, as Ctrl-C does
@@ -119,12 +129,26 @@ def _carry_out(console: Console, job: Job) -> int:
         plan = apply(job, console.note)
     except RefusedError as error:
         console.error(f"refused, nothing was touched: {error}")
+        _as_json(console, form, {"target": job.target, "outcome": "refused", "message": str(error)})
         return 1
+    except LbgenError as error:
+        _as_json(console, form, {"target": job.target, "outcome": "failed", "message": str(error)})
+        raise
+    outcome = "unchanged" if plan.is_empty else "applied"
+    if _as_json(console, form, {"target": job.target, "outcome": outcome, **values(plan)}):
+        return 0
     for step in gathered(plan.steps):
         console.result(f"{job.target}: {in_words(step)}")
     if plan.is_empty:
         console.result(f"{job.target}: no changes")
     return 0
+
+
+def _as_json(console: Console, form: str, value: dict[str, Any]) -> bool:
+    """Print what came of it for programs, if they are who asked; tell whether they did."""
+    if form == "json":
+        console.result(json.dumps(value, indent=2, ensure_ascii=False))
+    return form == "json"
 
 
 def _check(settings: TargetSettings, choice: Choice, main: Path) -> str:

@@ -6,7 +6,7 @@ import json
 import re
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -181,8 +181,9 @@ def _summary(plan: Plan) -> str:
     return f"{number} change{'s' if number != 1 else ''}, {ending}"
 
 
-def _json(plan: Plan, *, diff: bool) -> str:
-    value = {
+def values(plan: Plan) -> dict[str, Any]:
+    """Return a plan as JSON has it."""
+    return {
         "target": plan.target,
         "changes": [
             {"pool": step.pool or None, "change": step.words, "reload": step.reload} for step in plan.steps
@@ -195,8 +196,10 @@ def _json(plan: Plan, *, diff: bool) -> str:
         "unfinished": plan.unfinished,
         "digest": plan.digest,
     }
-    if diff:
-        value["diff"] = plan.diff()
+
+
+def _json(plan: Plan, *, diff: bool) -> str:
+    value = values(plan) | ({"diff": plan.diff()} if diff else {})
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
