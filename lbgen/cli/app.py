@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, str] = {
     "apply": "Put a fleet into effect: check the candidate, replace the files, reload, look, else roll back.",
     "drain": "Take a server out of rotation while HAProxy runs, and wait for its last request.",
     "undrain": "Take a drained server back into rotation while HAProxy runs.",
+    "status": "Show what runs now: each server's state, requests in flight, queue, rate and last check.",
     "agent": "Read the engines' metrics and answer HAProxy's agent-check with weights.",
     "completion": "Print a shell's completion script.",
 }

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from lbgen.deploy.runtime_socket import RuntimeSocket
 
 FORCED_MAINT, CONFIGURED_MAINT, FORCED_DRAIN, UNRESOLVED = 0x01, 0x04, 0x08, 0x20
 """Bits of ``srv_admin_state`` (HAProxy's Management Guide, `show servers state`)."""
 _AGENT_CONFIGURED = 0x02
-_SERVER = "2"
-"""The ``type`` of a server's row in `show stat`."""
+_BACKEND, _SERVER = "1", "2"
+"""The ``type`` of a row in `show stat`."""
 
 
 class RunningServer(NamedTuple):
@@ -44,6 +44,12 @@ class RunningServer(NamedTuple):
     """Seconds since it last went up or down."""
 
     @property
+    def state(self) -> str:
+        """What it does: ``up``, ``down``, ``drain`` or ``maint``."""
+        word = self.status.partition(" ")[0].lower()
+        return {"no": "up", "nolb": "drain"}.get(word, word)
+
+    @property
     def held(self) -> str:
         """How it was taken out of rotation at run time: ``drain`` or ``maint``; empty when it was not.
 
@@ -54,11 +60,37 @@ class RunningServer(NamedTuple):
         return "maint" if self.admin & FORCED_MAINT and not self.admin & CONFIGURED_MAINT else ""
 
 
+class RunningPool(NamedTuple):
+    """One backend of one HAProxy process."""
+
+    in_flight: int
+    queued: int
+    """Requests that wait for any of its servers, or for a certain one."""
+    rate: int
+    """Requests in the last second."""
+
+
 def running(socket: RuntimeSocket) -> dict[tuple[str, str], RunningServer]:
     """Return every server by pool and name; raises `LbgenError` when the socket does not answer."""
-    counted = {(row["pxname"], row["svname"]): row for row in socket.stats() if row.get("type") == _SERVER}
-    states = {(row["be_name"], row["srv_name"]): row for row in socket.states()}
-    return {key: _server(states[key], row) for key, row in counted.items() if key in states}
+    return servers_of(socket.stats(), socket.states())
+
+
+def servers_of(
+    stats: Sequence[Mapping[str, str]], states: Sequence[Mapping[str, str]]
+) -> dict[tuple[str, str], RunningServer]:
+    """Return every server by pool and name, from the rows of `show stat` and `show servers state`."""
+    counted = {(row["pxname"], row["svname"]): row for row in stats if row.get("type") == _SERVER}
+    found = {(row["be_name"], row["srv_name"]): row for row in states}
+    return {key: _server(found[key], row) for key, row in counted.items() if key in found}
+
+
+def pools_of(stats: Sequence[Mapping[str, str]]) -> dict[str, RunningPool]:
+    """Return every pool by name, from the rows of `show stat`; a colon is in the names of what is no pool."""
+    return {
+        row["pxname"]: RunningPool(*(_number(row[column]) or 0 for column in ("scur", "qcur", "rate")))
+        for row in stats
+        if row.get("type") == _BACKEND and ":" not in row["pxname"]
+    }
 
 
 def _server(state: Mapping[str, str], row: Mapping[str, str]) -> RunningServer:

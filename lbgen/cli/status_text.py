@@ -1,0 +1,108 @@
+"""What `lbgen status` prints of a balancer: a table for people, a value for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lbgen.deploy.status import HaproxyStatus, NoStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from lbgen.deploy.running import RunningServer
+    from lbgen.deploy.status import NginxStatus
+
+_HEAD = ("", "state", "weight", "in flight", "queued", "req/s", "last check")
+
+
+def text_of(status: HaproxyStatus | NginxStatus) -> str:
+    """Return what people read."""
+    return _haproxy(status) if isinstance(status, HaproxyStatus) else _nginx(status)
+
+
+def value_of(status: HaproxyStatus | NginxStatus | NoStatus) -> dict[str, Any]:
+    """Return the same as JSON's types."""
+    if isinstance(status, HaproxyStatus):
+        return {
+            "target": "haproxy",
+            "place": status.place,
+            "version": status.version,
+            "uptime_s": status.uptime_s,
+            "pools": [_pool_value(status, name) for name in status.pools],
+            "error": None,
+        }
+    if isinstance(status, NoStatus):
+        return {"target": status.target, "place": status.place, "error": status.error}
+    return {"target": "nginx", **status._asdict(), "error": None}
+
+
+def _pool_value(status: HaproxyStatus, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        **status.pools[name]._asdict(),
+        "servers": [_server_value(server) for server in status.of(name)],
+        "differences": [
+            {"server": one.server, "difference": one.words} for one in status.differences if one.pool == name
+        ],
+    }
+
+
+def _server_value(server: RunningServer) -> dict[str, Any]:
+    return {
+        "name": server.name,
+        "address": server.address,
+        "state": server.state,
+        "held": server.held or None,
+        "status": server.status,
+        "weight": server.weight,
+        "max_in_flight": server.cap,
+        "in_flight": server.in_flight,
+        "queued": server.queued,
+        "rate": server.rate,
+        "check": server.check or None,
+        "since_s": server.since_s,
+    }
+
+
+def _haproxy(status: HaproxyStatus) -> str:
+    lines = [f"haproxy {status.version} at {status.place}, running for {_duration(status.uptime_s)}"]
+    for name, pool in status.pools.items():
+        servers = status.of(name)
+        total = (f"pool {name}", "", "", f"{pool.in_flight}", f"{pool.queued}", f"{pool.rate}", "")
+        lines += ["", *_table([_HEAD, total, *(_row(server) for server in servers)])]
+        lines += [f"  {one.server} {one.words}" for one in status.differences if one.pool == name]
+    return "\n".join(lines)
+
+
+def _row(server: RunningServer) -> tuple[str, ...]:
+    # HAProxy's "UP 1/3" has failed checks behind it, or none yet.
+    state = {"drain": "drained", "maint": "maintenance", "": server.status.lower()}[server.held]
+    cap = f"{server.in_flight}/{server.cap}" if server.cap else f"{server.in_flight}"
+    since = "" if server.since_s is None or server.since_s < 0 else f" for {_duration(server.since_s)}"
+    row = (state + since, f"{server.weight}", cap, f"{server.queued}", f"{server.rate}", server.check or "-")
+    return (f"  {server.name}", *row)
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        words = [
+            word.rjust(width) if 2 <= at <= 5 else word.ljust(width)
+            for at, (word, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(words).rstrip()
+
+
+def _nginx(status: NginxStatus) -> str:
+    return (
+        f"nginx at {status.place}: {status.writing - 1} requests in flight, {status.active} open connections "
+        f"({status.reading} sending a request, {status.waiting} idle), {status.requests} requests since its "
+        f"start\nOpen-source NGINX counts nothing by server: whom a request went to is in its access log."
+    )
+
+
+def _duration(seconds: int) -> str:
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"

@@ -1,0 +1,125 @@
+"""What runs now: HAProxy's servers by its runtime socket, and the little that open-source NGINX tells."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from http.client import HTTPConnection, HTTPException
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbgen.deploy.differences import differences
+from lbgen.deploy.running import pools_of, servers_of
+from lbgen.deploy.runtime_socket import RuntimeSocket
+from lbgen.problems import LbgenError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lbgen.deploy.differences import Difference
+    from lbgen.deploy.inventory import Inventory
+    from lbgen.deploy.running import RunningPool, RunningServer
+    from lbgen.model import Metrics
+    from lbgen.secret_values import RealSecrets
+    from lbgen.units import Address
+
+STUB_STATUS = "/stub_status"
+TIMEOUT_S = 5.0
+_EVERY_ADDRESS = {"*": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+_STUB = re.compile(
+    r"Active connections: (\d+)\s+server accepts handled requests\s+(\d+) (\d+) (\d+)\s+"
+    r"Reading: (\d+) Writing: (\d+) Waiting: (\d+)"
+)
+
+
+class HaproxyStatus(NamedTuple):
+    """What one HAProxy process runs."""
+
+    place: str
+    version: str
+    uptime_s: int
+    pools: Mapping[str, RunningPool]
+    servers: Mapping[tuple[str, str], RunningServer]
+    differences: tuple[Difference, ...]
+    """From what the fleet says."""
+
+    def of(self, pool: str) -> list[RunningServer]:
+        """Return a pool's servers."""
+        return [server for (name, _), server in self.servers.items() if name == pool]
+
+
+class NginxStatus(NamedTuple):
+    """What one NGINX counts, all its workers and listeners together; none of it by server."""
+
+    place: str
+    active: int
+    """Open connections of clients."""
+    accepted: int
+    handled: int
+    requests: int
+    """Since it was started."""
+    reading: int
+    writing: int
+    """Requests in flight, this question among them."""
+    waiting: int
+
+
+class NoStatus(NamedTuple):
+    """A balancer that could not be asked."""
+
+    target: str
+    place: str
+    error: str
+
+
+def haproxy_status(place: str, file: Inventory) -> HaproxyStatus | NoStatus:
+    """Ask one runtime socket; `file`: what should run."""
+    socket = RuntimeSocket(place)
+    try:
+        info, stats, states = socket.info(), socket.stats(), socket.states()
+    except LbgenError as error:
+        return NoStatus("haproxy", place, str(error))
+    servers = servers_of(stats, states)
+    return HaproxyStatus(
+        place,
+        info.get("Version", ""),
+        int(info.get("Uptime_sec", "0")),
+        pools_of(stats),
+        servers,
+        tuple(differences(file, servers)),
+    )
+
+
+def nginx_status(metrics: Metrics, secrets: RealSecrets) -> NginxStatus | NoStatus:
+    """Ask the metrics listener."""
+    bind = metrics.binds[0]
+    place = bind._replace(host=_EVERY_ADDRESS.get(bind.host, bind.host))
+    url = f"http://{place}{STUB_STATUS}"
+    try:
+        text = _fetched(place, _authorization(metrics, secrets))
+    except (OSError, HTTPException, LbgenError) as error:
+        said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return NoStatus("nginx", url, f"{url}: no answer from NGINX: {said}")
+    found = _STUB.search(text)
+    if found is None:
+        return NoStatus("nginx", url, f"{url}: answers something else than NGINX's stub_status")
+    return NginxStatus(url, *map(int, found.groups()))
+
+
+def _authorization(metrics: Metrics, secrets: RealSecrets) -> dict[str, str]:
+    if metrics.user is None or metrics.password is None:
+        return {}
+    pair = f"{metrics.user}:{secrets.resolve(metrics.password)}"
+    return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+
+
+def _fetched(place: Address, headers: dict[str, str]) -> str:
+    connection = HTTPConnection(place.host, place.port, timeout=TIMEOUT_S)
+    try:
+        connection.request("GET", STUB_STATUS, headers={"Connection": "close", **headers})
+        answer = connection.getresponse()
+        text = answer.read(4096).decode("utf-8", "replace")
+    finally:
+        connection.close()
+    if answer.status != 200:
+        raise LbgenError(f"it answers {answer.status}")
+    return text
