@@ -193,7 +193,7 @@ def _figures(gap: Gap) -> str:
 
 
 def _mark(gap: Gap) -> str:
-    return "" if gap.agrees else " ~" if gap.by_chance else " **!**"
+    return "" if gap.agrees else " ~" if gap.by_chance else " late" if gap.by_lateness else " **!**"
 
 
 def _say(text: str) -> None:

@@ -60,6 +60,16 @@ def test_the_ends_of_a_band_can_be_left_out() -> None:
     )
 
 
+def test_what_our_own_lateness_accounts_for_is_told_as_such() -> None:
+    gap = found(gaps(figures(0.02), figures(0.10), 0.05), "first token P99")._replace(late_s=0.03)
+    assert (gap.agrees, gap.by_lateness) == (False, False)
+    gap = gap._replace(late_s=0.04)
+    assert gap.by_lateness
+    assert not gap._replace(measured=0.0).by_lateness  # nobody is early by being late
+    share = found(gaps(figures(1.0), figures(1.0, shares=(90, 10)), 0.0), "share of gpu-0")
+    assert not share._replace(late_s=10.0).by_lateness
+
+
 def test_without_replicas_nothing_is_chance() -> None:
     assert not found(gaps(figures(1.0), figures(1.5), 0.0), "first token P99").by_chance
 

@@ -46,6 +46,8 @@ class Gap(NamedTuple):
     """How far apart the two may be."""
     chance: tuple[float, float] | None = None
     """Between which values replicas of the prediction lie; None: nobody looked."""
+    late_s: float = 0.0
+    """How much later than the model load driver and mocks were themselves, in virtual seconds."""
 
     @property
     def agrees(self) -> bool:
@@ -58,6 +60,14 @@ class Gap(NamedTuple):
             return False
         low, high = self.chance
         return low - self.allowed <= self.measured <= high + self.allowed
+
+    @property
+    def by_lateness(self) -> bool:
+        """True when our own programs were late enough to account for the difference."""
+        if self.what not in LATENCIES:
+            return False
+        high = max(self.predicted, self.chance[1] if self.chance else 0.0)
+        return high < self.measured <= high + self.allowed + self.late_s
 
     @property
     def told(self) -> str:

@@ -37,6 +37,8 @@ CHUNK_S = 0.25
 
 AGAIN = 2
 """How often a run is repeated that came out late."""
+STAGES = 2
+"""A request waits for the load driver and for the mock GPU server."""
 
 
 class Runtime(Protocol):
@@ -149,34 +151,36 @@ class Run(NamedTuple):
 
 
 def _measured(made: Plan, found: Answer, row: Row, run: Run, detail: Callable[[str], None]) -> Measured:
-    """Measure; a run that came out late is repeated, each time at half the speed, twice at most."""
-    factor = made.speed
+    """Measure; a run that came out late is repeated at half the speed, twice when it is of no use at all."""
+    factor, target = made.speed, found.question.targets[0]
     for left in reversed(range(AGAIN + 1)):
-        slack_s = _slack_s(found, factor)
         try:
-            taken = _once(made, found, run, measure.Pace(factor, slack_s / factor))
-            break
+            taken = _once(made, found, run, factor)
+            if taken.late.worst_s * factor <= _slack_s(found, factor) or left < AGAIN:
+                break
+            why = f"our own programs were {taken.late.worst_s * 1000:.0f} ms late"
         except measure.TooLateError as error:
             if not left:
                 raise
-            factor /= 2
-            detail(f"once more at {factor:.3g} times the GPUs' speed, because {error}")
+            why = str(error)
+        factor /= 2
+        detail(f"{target}, {row.strategy}: once more, at {factor:.3g} times the GPUs' speed, because {why}")
     if factor != made.speed:  # a queue's patience is another one in virtual seconds
-        found = answer(_faster(made.question, factor, found.question.targets[0], (row.strategy,)))
+        found = answer(_faster(made.question, factor, target, (row.strategy,)))
         (row,) = found.rows
     gaps = _compared(found, row, taken, factor)
     return Measured(row, row._replace(runs=(taken.figures,)), taken.late, gaps, factor)
 
 
-def _once(made: Plan, found: Answer, run: Run, pace: measure.Pace) -> measure.Taken:
+def _once(made: Plan, found: Answer, run: Run, factor: float) -> measure.Taken:
     question = made.question
     requests = question.workload.requests(question.seeds[0], found.rate_per_s, question.requests)
-    sent = run.sender.planned(requests, pace.speed)
-    return measure.measure(run.serving, sent, run.servers, pace, run.sender.follow)
+    sent = run.sender.planned(requests, factor)
+    return measure.measure(run.serving, sent, run.servers, factor, run.sender.follow)
 
 
 def _slack_s(found: Answer, factor: float) -> float:
-    """Return the virtual seconds that figures may be apart, and that our own programs may be late."""
+    """Return the virtual seconds that figures may be apart."""
     profiles = [server.profile for server in found.setup.servers]
     return agreement.slack_s(max(one.step + one.per_request * one.slots for one in profiles), factor)
 
@@ -191,7 +195,7 @@ def _compared(found: Answer, row: Row, taken: measure.Taken, factor: float) -> t
     """Return the gaps; what chance does is only simulated where something does not agree."""
     planned = Runs.of(found.question)
     index = planned.names.index((row.strategy, row.target))
-    slack_s = _slack_s(found, factor)
+    slack_s, late_s = _slack_s(found, factor), STAGES * taken.late.worst_s * factor
     gaps = agreement.gaps(row.runs[0], taken.figures, slack_s)
     if all(gap.agrees for gap in gaps):
         return tuple(gaps)
@@ -199,7 +203,8 @@ def _compared(found: Answer, row: Row, taken: measure.Taken, factor: float) -> t
         planned.setups[index], found.question.workload, found.rate_per_s, found.question.requests,
         found.question.seeds[0],
     )  # fmt: skip
-    return tuple(agreement.gaps(row.runs[0], taken.figures, slack_s, agreement.luck(task, factor)))
+    gaps = agreement.gaps(row.runs[0], taken.figures, slack_s, agreement.luck(task, factor))
+    return tuple(gap._replace(late_s=late_s) for gap in gaps)
 
 
 def _usable(question: Question, target: str, say: Callable[[str], None]) -> tuple[str, ...]:

@@ -27,21 +27,17 @@ if TYPE_CHECKING:
 ADVICE = "nothing is told of this run. Try a lower --rate, or a quieter machine"
 
 
-class Pace(NamedTuple):
-    """How fast a run's clock is."""
-
-    speed: float
-    """Virtual seconds in a second of the wall clock."""
-    most_late_s: float
-    """How late driver or mocks may be, 99th percentile on the wall clock: beyond, nothing is told."""
-
-
 class Lateness(NamedTuple):
     """How late, on the wall clock, our own programs were."""
 
     driver: load.Lateness
     mocks_p99_s: float
     """By how much first and last tokens missed their time; the latest of the mock GPU servers."""
+
+    @property
+    def worst_s(self) -> float:
+        """The later of the two, 99th percentile."""
+        return max(self.driver.p99_s, self.mocks_p99_s)
 
 
 class Taken(NamedTuple):
@@ -59,28 +55,26 @@ def measure(
     serving: Serving,
     sent: Sequence[load.Planned],
     servers: Mapping[str, Standing],
-    pace: Pace,
+    speed: float,
     follow: load.Follow | None = None,
 ) -> Taken:
     """Send all requests and return the figures, in virtual seconds. Raises `RigError`, `TooLateError`."""
     for one in servers.values():
         _control(one.control, "POST", "reset")
         # The engine begins anew, with an empty cache.
-        _control(one.control, "POST", "configure", speed=pace.speed)
+        _control(one.control, "POST", "configure", speed=speed)
     begin = time.monotonic()
     try:
-        results = asyncio.run(
-            load.run(serving.url, sent, most_late_s=pace.most_late_s, tls=serving.tls, follow=follow)
-        )
+        results = asyncio.run(load.run(serving.url, sent, tls=serving.tls, follow=follow))
     except load.CouldNotKeepUpError as error:
         raise TooLateError(f"{error}; {ADVICE}") from None
     states = [_control(one.control, "GET", "state") for one in servers.values()]
     late = Lateness(load.Lateness.of(results), max(float(one["late_p99_s"] or 0.0) for one in states))
-    if late.mocks_p99_s > pace.most_late_s:
+    if late.mocks_p99_s > load.MOST_LATE_S:
         raise TooLateError(f"the mock GPU servers were {late.mocks_p99_s * 1000:.0f} ms late; {ADVICE}")
     end = begin + max(result.ended_s for result in results)
     series = {name: _series(one.control) for name, one in servers.items()}
-    found = figures(results, series, begin, end, pace.speed)
+    found = figures(results, series, begin, end, speed)
     return Taken(found._replace(prefix_hit_ratio=_hit_ratio(states)), late)
 
 

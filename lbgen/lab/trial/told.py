@@ -11,6 +11,7 @@ from lbgen.simulate.text import aligned
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lbgen.lab.trial.agreement import Gap
     from lbgen.lab.trial.conduct import Measured, Trial
     from lbgen.simulate.result import Row
 
@@ -76,7 +77,9 @@ def as_json_shape(trial: Trial) -> dict[str, Any]:
                     "mocks": {"p99_s": row.late.mocks_p99_s},
                 },
                 "agreement": [
-                    gap._asdict() | {"agrees": gap.agrees, "by_chance": gap.by_chance} for gap in row.gaps
+                    gap._asdict()
+                    | {"agrees": gap.agrees, "by_chance": gap.by_chance, "by_lateness": gap.by_lateness}
+                    for gap in row.gaps
                 ],
             }
             for row in trial.rows
@@ -91,9 +94,14 @@ def agreement(rows: Sequence[Measured]) -> list[str]:
         return [f"Prediction and measurement agree: {TOLERANCE}."]
     lines = [f"Prediction and measurement agree ({TOLERANCE}), but for:"]
     for name, gap in apart:
-        verdict = "chance: requests that swap places do as much" if gap.by_chance else "more than chance"
-        lines.append(f"  {name}: {gap.told}: {verdict}")
+        lines.append(f"  {name}: {gap.told}: {_verdict(gap)}")
     return lines
+
+
+def _verdict(gap: Gap) -> str:
+    if gap.by_chance:
+        return "chance: requests that swap places do as much"
+    return "our own programs were as late, below" if gap.by_lateness else "more than chance"
 
 
 def _failures(rows: Sequence[Measured]) -> list[str]:
@@ -104,6 +112,8 @@ def _failures(rows: Sequence[Measured]) -> list[str]:
         for one, errors in [(row.measured, row.measured.runs[0].errors)]
         if errors
     ]
+    if any("429" in row.measured.runs[0].errors for row in rows):
+        failed.append("  (429 are the fleet's own limits: --set listeners.NAME.limits=null leaves them out)")
     return ["Failed:", *failed, ""] if failed else []
 
 
