@@ -26,7 +26,7 @@ FLEETS = [
     pytest.param(block, id=f"{page.name}:{block.line}")
     for page in PAGES
     for block in blocks(page)
-    if block.language == "yaml" and "\npools:" in f"\n{block.text}" and block.note != "fragment"
+    if block.language == "yaml" and "\npools:" in f"\n{block.text}"
 ]
 
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from lbgen.cli.app import COMMANDS
+from lbgen.strategies.registry import STRATEGIES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -93,6 +93,6 @@ def test_the_architecture_names_every_floor_and_package() -> None:
     assert [name for name in sorted(named) if f"`{name}`" not in text] == []
 
 
-def test_the_site_shows_every_command(site: Path) -> None:
-    text = (site / "reference" / "commands.html").read_text()
-    assert [name for name in COMMANDS if f'id="lbgen-{name}"' not in text] == []
+def test_the_readme_shows_every_strategy() -> None:
+    rows = re.findall(r"^\| `(\w+)`(?: \(default\))? \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(STRATEGIES)
