@@ -138,7 +138,8 @@ def _run(console: Console, made: Plan, wanted: Wanted) -> Trial:
     from lbgen.lab.trial.conduct import Trial, conduct  # noqa: PLC0415 - likewise
     from lbgen.lab.trial.places import place  # noqa: PLC0415 - likewise
 
-    targets = [found.question.targets[0] for found in made.predictions]
+    names = [found.question.targets[0] for found in made.predictions]
+    targets = {name: made.question.fleet.target(name).version for name in names}
     rows = []
     with place(wanted.runtime, targets, wanted.images) as runtime:
         planned = sum(len(found.rows) for found in made.predictions)

@@ -90,6 +90,10 @@ def plan(question: Question, say: Callable[[str], None], *, stand_ins: bool = Fa
 
     `stand_ins`: certificates that are not here are made up.
     """
+    fleet, divided = mapping.undivided(question.fleet, question.pool)
+    if divided:
+        say(f"trial: all of {', '.join(divided)} goes to {question.pool.name}, nothing to the rest of its split")
+    question = question._replace(fleet=fleet)
     way = mapping.way_to(question.fleet, question.pool, chat=_is_talk(question.workload))
     if not stand_ins:
         certificates.refuse_absent(question.fleet, question.pool, question.targets)

@@ -56,6 +56,20 @@ def with_strategy(fleet: Fleet, pool: Pool, name: str, parameters: Mapping[str, 
     return fleet._replace(pools=pools, balancers=Balancers(1, {}))
 
 
+def undivided(fleet: Fleet, pool: Pool) -> tuple[Fleet, list[str]]:
+    """Return the fleet with routes that share requests out leading to one pool alone, and their names."""
+    names = []
+
+    def whole(route: Route) -> Route:
+        if pool.name not in route.split:
+            return route
+        names.append(route.name)
+        return route._replace(pool=pool.name, split={}, when_down=None)
+
+    listeners = tuple(one._replace(routes=tuple(map(whole, one.routes))) for one in fleet.listeners)
+    return fleet._replace(listeners=listeners), names
+
+
 def readdressed(
     fleet: Fleet,
     pool: Pool,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.checker.check import CHECKERS
 from lbgen.lab.problems import RigError
 from lbgen.lab.trial.containers import Containers
 from lbgen.lab.trial.processes import Processes
@@ -11,35 +12,45 @@ from lbgen.problems import LbgenError
 from lbgen.runtimes.process import find_local
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from lbgen.vocabulary import Version
 
 PROGRAMS = ("nginx", "haproxy", "mock")
 
 
-def place(wanted: str, targets: Sequence[str], images: Sequence[str]) -> Containers | Processes:
-    """Return the runtime to use; raises `LbgenError`, with what to install, when there is none.
+def place(wanted: str, targets: Mapping[str, Version], images: Sequence[str]) -> Containers | Processes:
+    """Return the runtime to use for targets of these versions.
 
-    Left to us, programs of this machine come first: nothing has to be fetched for them.
+    Raises `LbgenError`, with what to install, when there is none. Left to us, programs of this machine come
+    first: nothing has to be fetched for them.
     """
     named = images_of(images)
-    lacking = [target for target in targets if find_local(target) is None]
+    lacking = [reason for target, version in targets.items() if (reason := _lack(target, version))]
     if wanted == "process" or (wanted == "auto" and not lacking and not named):
         if lacking:
-            raise LbgenError(
-                f"{' and '.join(lacking)} cannot be found here: install it, or use --runtime docker"
-            )
+            raise LbgenError(f"{'; '.join(lacking)}; or use --runtime docker")
         return Processes()
     try:
         return Containers(named)
     except RigError as error:
-        raise LbgenError(f"{error}; {_instead(lacking)}") from None
+        instead = "; ".join(lacking) or "all is here"
+        raise LbgenError(f"{error}: install Docker, or for --runtime process: {instead}") from None
 
 
-def _instead(lacking: Sequence[str]) -> str:
-    """Return what helps somebody who has no Docker."""
-    if not lacking:
-        return "install it, or use --runtime process"
-    return f"install it, or {' and '.join(lacking)} for --runtime process"
+def _lack(target: str, wanted: Version) -> str | None:
+    """Return what keeps a target from being run on this machine, with what helps; None: nothing."""
+    program = find_local(target)
+    if program is None:
+        return f"{target} is not to be found here: install it"
+    found = CHECKERS[target].version(program)
+    if found is not None and found[:2] < wanted[:2]:
+        older = f"{found.major}.{found.minor}"
+        return (
+            f"the {target} here is {found}, older than the fleet's {wanted}: install a newer one, or try the "
+            f"files for it with --target-version {target}={older}"
+        )
+    return None
 
 
 def images_of(texts: Sequence[str]) -> dict[str, str]:
