@@ -61,7 +61,7 @@ def test_the_ends_of_a_band_can_be_left_out() -> None:
 
 
 def test_what_our_own_lateness_accounts_for_is_told_as_such() -> None:
-    gap = found(gaps(figures(0.02), figures(0.10), 0.05), "first token P99")._replace(late_s=0.03)
+    gap = found(gaps(figures(0.02), figures(0.105), 0.05), "first token P99")._replace(late_s=0.03)
     assert (gap.agrees, gap.by_lateness) == (False, False)
     gap = gap._replace(late_s=0.04)
     assert gap.by_lateness
