@@ -1,4 +1,4 @@
-"""More requests for servers whose KV cache has room."""
+"""As many requests for each server as fit into it, and more for the faster ones."""
 
 from lbgen.fields import Field, Integer, Number, Text
 from lbgen.strategies.spec import MadeBy, Strategy
@@ -6,19 +6,18 @@ from lbgen.strategies.spec import MadeBy, Strategy
 KV_CACHE = Strategy(
     name="kv_cache",
     aliases=("kv", "kv_aware", "kv_cache_aware", "kv_usage"),
-    summary="equalises the use of the KV caches",
+    summary="as many requests as fit into each server, more for faster ones",
     advice=(
-        "For requests of very different lengths, where requests in flight say little about memory: "
-        "servers get weights by their free KV cache, as measured by `lbgen agent`. A server that is "
-        "nearly full would preempt requests and compute them again. It is as good as its measurements "
-        "are fresh."
+        "For servers that are not alike: other GPUs, other memory, other models beside. `lbgen agent` reads "
+        "how many requests fit into each server and how fast it is, and tells HAProxy: what does not fit "
+        "waits there, for whichever server is free first. Nothing has to be measured or written by hand."
     ),
     parameters=(
         Field(
             "drain_above",
             Number(min=0.5, max=1),
             0.95,
-            "A server whose KV cache is fuller than this share gets no new requests.",
+            "So full may the KV caches become: a server gets as many requests as fill this share of its own.",
         ),
         Field(
             "agent_host",
