@@ -38,7 +38,7 @@ def images() -> dict[str, str]:
     """The local images of the programs, where Docker is there."""
     try:
         connect()
-        return {name: resolve("bookworm", name) for name in ("nginx", "haproxy", "python")}  # type: ignore[arg-type]
+        return {name: resolve("bookworm", name) for name in ("nginx", "haproxy", "python")}
     except (RigError, ImageError) as error:
         pytest.skip(str(error))
 

@@ -161,8 +161,7 @@ def healthy(project: Project, proxy: Proxy) -> bool:
 def served_by(url: str) -> str:
     """Return the name of the engine that answered a completion; the status where none did."""
     body = json.dumps({"model": "mock", "prompt": "hello", "max_tokens": 1}).encode()
-    answer = fetch(f"{url}/v1/completions", "POST", body, Authorization=f"Bearer {KEY}",
-                   **{"Content-Type": "application/json"})  # fmt: skip
+    answer = fetch(f"{url}/v1/completions", "POST", body, Authorization=f"Bearer {KEY}")
     return answer.headers.get("x-mock-server", str(answer.status))
 
 

@@ -54,7 +54,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     context = tmp_path_factory.mktemp("context")
     for name in CONTEXT:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, context / name)  # type: ignore[operator]  # one of two functions
+        copy(ROOT / name, context / name)
     for needed in ("click", "PyYAML", "Jinja2", "MarkupSafe"):
         repacked(distribution(needed), context)
     pip = repacked(distribution("pip"), context).name
