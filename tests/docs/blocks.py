@@ -2,7 +2,7 @@
 
 A block with a title is a file. A ``sh`` block is run, and a ``text`` or ``json`` block right behind it is
 what it prints, ``...`` standing for anything. A comment in front of a block says more: ``<!-- exits 1 -->``
-(for a fleet, the code of its check), or ``<!-- not run: REASON -->``.
+(for a fleet, the code of its check), ``<!-- overlay -->`` (no whole fleet), ``<!-- not run: REASON -->``.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _block(match: re.Match[str], text: str) -> Block:
     lines = [line.removeprefix(indent) for line in match["text"].splitlines(keepends=True)]
     line = text.count("\n", 0, match.start("language")) + 1
     note = match["note"] or ""
-    assert re.fullmatch(r"(|exits \d+|not run: .+)", note), f"line {line}: what is '{note}'?"
+    assert re.fullmatch(r"(|exits \d+|not run: .+|overlay)", note), f"line {line}: what is '{note}'?"
     return Block(line, match["language"], match["title"] or "", note, "".join(lines), None)
 
 
