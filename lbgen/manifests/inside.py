@@ -50,6 +50,7 @@ def inside(order: Order, *, own_addresses: bool) -> Inside:
     """
     fleet = order.fleet
     published = tuple(_published(fleet))
+    _refuse_peers(order)
     if own_addresses:
         _refuse_equal_ports(fleet)
     else:
@@ -76,6 +77,14 @@ def _published(fleet: Fleet) -> Iterator[Address]:
         yield from listener.redirect_from
     if fleet.metrics is not None:
         yield from (bind for bind in fleet.metrics.binds if not is_loopback(bind.host))
+
+
+def _refuse_peers(order: Order) -> None:
+    if order.target == "haproxy" and order.fleet.balancers.own:
+        raise LbgenError(
+            f"--balancer {order.fleet.balancers.own}: HAProxy binds its own address among balancers.peers, "
+            "which a container does not have: leave it out, and each balancer learns for itself"
+        )
 
 
 def _refuse_equal_ports(fleet: Fleet) -> None:

@@ -78,8 +78,7 @@ def kustomize(order: Order) -> Made:
 
 def name_of(order: Order) -> str:
     """Return what all objects are called: the fleet's name as Kubernetes allows it, and the target's."""
-    own = order.fleet.balancers.own
-    words = re.sub(r"[^a-z0-9]+", "-", "-".join(filter(None, (order.fleet.name, own))).lower()).strip("-")
+    words = re.sub(r"[^a-z0-9]+", "-", order.fleet.name.lower()).strip("-")
     first = words if words[:1].isalpha() else f"lb-{words}"
     return f"{first[:NAME_LENGTH].rstrip('-')}-{order.target}"
 
@@ -117,13 +116,12 @@ def _generator(placed: Inside, name: str, *, secret: bool) -> Object:
 
 def _deployment(order: Order, placed: Inside, holders: list[str]) -> Object:
     name = name_of(order)
-    balancers = order.fleet.balancers
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": name, "labels": _labels(order)},
         "spec": {
-            "replicas": 1 if balancers.own else balancers.instances,
+            "replicas": order.fleet.balancers.instances,
             "selector": {"matchLabels": _selector(order)},
             # A new pod is ready before an old one goes.
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},

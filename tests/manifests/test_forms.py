@@ -250,3 +250,35 @@ def test_a_list_of_files_for_programs(lbgen, tmp_path):
     again = lbgen("render", path, "-t", "nginx", "-o", "out", "--check", "--format", "json")
     assert again.code == 0
     assert json.loads(again.out)["differ"] is False
+
+
+@pytest.mark.parametrize("form", ["configmap", "kustomize"])
+def test_more_than_a_configmap_holds_is_refused(lbgen, tmp_path, form, monkeypatch):
+    monkeypatch.setattr("lbgen.manifests.kubernetes.MOST_BYTES", 5_000)
+    ended = lbgen("render", fleet(tmp_path), "-t", "nginx", "--as", form, "-o", "out")
+    assert ended.code == 2
+    assert "a ConfigMap holds 5000" in ended.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("form", ["configmap", "compose"])
+def test_peers_have_addresses_that_a_container_has_not(lbgen, tmp_path, form):
+    path = fleet(tmp_path, rest='balancers: {peers: {lb-0: "10.0.0.1:10000", lb-1: "10.0.0.2:10000"}}')
+    words = ["render", path, "-t", "haproxy", "--as", form, "-o", "out"]
+    ended = lbgen(*words, "--balancer", "lb-1")
+    assert ended.code == 2
+    assert "leave it out" in ended.err
+    assert lbgen(*words).code == 0
+    assert not [
+        path for path in (tmp_path / "out").rglob("*") if path.is_file() and "10.0.0.1" in path.read_text()
+    ]
+
+
+def test_metrics_on_the_loopback_stay_inside(lbgen, tmp_path):
+    path = fleet(tmp_path, rest='metrics: {bind: "127.0.0.1:8404"}')
+    ended = lbgen("render", path, "-t", "haproxy", "--as", "compose", "-o", "out")
+    assert composed(tmp_path, "haproxy")["ports"] == ["8080:8080"]
+    assert "127.0.0.1:8404 is to be reached inside" in ended.err
+    outside = ["--set", "metrics.bind=10.0.0.1:8404", "--set", "metrics.allow=[10.0.0.0/8]"]
+    lbgen("render", path, "-t", "haproxy", "--as", "compose", "-o", "out", *outside)
+    assert composed(tmp_path, "haproxy")["ports"] == ["8080:8080", "10.0.0.1:8404:8404"]
