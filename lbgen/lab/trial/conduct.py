@@ -92,7 +92,7 @@ def plan(question: Question, say: Callable[[str], None], *, stand_ins: bool = Fa
     """
     fleet, divided = mapping.undivided(question.fleet, question.pool)
     if divided:
-        say(f"trial: all of {', '.join(divided)} goes to {question.pool.name}, nothing to the rest of its split")
+        say(f"trial: all of {', '.join(divided)} goes to {question.pool.name}, nothing to its other pools")
     question = question._replace(fleet=fleet)
     way = mapping.way_to(question.fleet, question.pool, chat=_is_talk(question.workload))
     if not stand_ins:

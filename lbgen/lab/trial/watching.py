@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from lbgen.lab.boxes import fetch
+from lbgen.lab.problems import RigError
 from lbgen.lab.trial.running import LOOPBACK, free, kept, wait_for
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from lbgen.units import Address
 
 STRATEGY = "kv_cache"
+PLACE = ("agent_host", "agent_port")
+"""Parameters that say where HAProxy finds the agent."""
 
 
 @contextmanager
@@ -25,26 +30,36 @@ def agent(
     pool: Pool, servers: Mapping[str, Standing], folder: Path, host: str = LOOPBACK
 ) -> Iterator[Address]:
     """Run the agent for a pool; give the address where it answers HAProxy. Raises `RigError`."""
-    (address,) = free(1, host)
+    address, status = free(2, host)
     fleet, output = folder / "agent.yaml", folder / "agent.log"
     fleet.write_text(json.dumps(fleet_of(pool, servers)), encoding="utf-8")
-    words = [sys.executable, "-m", "lbgen", "agent", str(fleet), "--listen", str(address)]
+    words = [sys.executable, "-m", "lbgen", "agent", str(fleet), f"--listen={address}", f"--status={status}"]
     with kept(words, output) as process:
-        wait_for(address, process, output, "lbgen agent does not run")
+        wait_for(status, process, output, "lbgen agent does not run")
         yield address
+        _expect_questions(status)
+
+
+def _expect_questions(status: Address) -> None:
+    """Raise `RigError` when nobody asked the agent: then what was measured is not the strategy."""
+    page = fetch(f"http://{status}/metrics").body.decode()
+    if not re.search(r"^lbgen_agent_answers_total [1-9]", page, re.MULTILINE):
+        raise RigError(f"HAProxy did not reach lbgen agent on {status.host}: does a firewall keep it away?")
 
 
 def fleet_of(pool: Pool, servers: Mapping[str, Standing]) -> dict[str, Any]:
     """Return a fleet file for the agent: the pool, with the mock GPU servers' addresses."""
-    strategy: dict[str, object] = {"name": STRATEGY}
-    if "drain_above" in pool.strategy.parameters:
-        strategy["drain_above"] = pool.strategy.parameters["drain_above"]
+    given = {key: value for key, value in pool.strategy.parameters.items() if key not in PLACE}
     return {
         "pools": {
             pool.name: {
                 "engine": pool.engine,
-                "strategy": strategy,
-                "servers": [{"address": str(one.control), "name": name} for name, one in servers.items()],
+                "strategy": {"name": STRATEGY, **given},
+                "servers": [
+                    {"address": str(servers[one.name].control), "name": one.name, "weight": one.weight}
+                    | ({"max_in_flight": cap} if (cap := pool.cap(one)) else {})
+                    for one in pool.servers
+                ],
             }
         },
         "targets": {"haproxy": {}},
