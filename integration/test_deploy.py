@@ -107,7 +107,7 @@ def test_servers_that_nobody_reaches_go_back(site: Site) -> None:
 
 
 def unit_reload(site: Site) -> str:
-    """Return what `systemctl reload` runs, the ExecReload of Debian's units: it ends before the reload does."""
+    """Return what `systemctl reload` runs, ExecReload of Debian's units: it ends before the reload does."""
     if site.proxy.target == "nginx":
         return f"docker exec {site.name} nginx -g 'pid {site.run}/pid;' -s reload"
     check = "haproxy -Ws -f /etc/haproxy/haproxy.cfg -c -q"

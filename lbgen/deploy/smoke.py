@@ -96,7 +96,7 @@ def _read(response: HTTPResponse, place: str, begin: float) -> str:
     """Read the answer to its end; the first event says when the first token came."""
     if not response.headers.get("Content-Type", "").startswith("text/event-stream"):
         return f"200 with {len(response.read())} bytes"
-    events, first = 0, 0.0
+    events, first, last = 0, 0.0, b""
     for line in response:
         if not line.startswith(b"data:"):
             continue
@@ -104,10 +104,12 @@ def _read(response: HTTPResponse, place: str, begin: float) -> str:
             raise LbgenError(
                 f"the smoke request to {place} streamed an error: {line[5:305].decode(errors='replace')}"
             )
-        events += 1
+        events, last = events + 1, line[5:].strip()
         first = first or time.monotonic() - begin
     if not events:
         raise LbgenError(f"the smoke request to {place} was answered by a stream without events")
+    if place.partition("?")[0].endswith("/completions") and last != b"[DONE]":  # http.client sees no cut
+        raise LbgenError(f"the smoke request to {place} was answered by a stream that was cut")
     return f"a stream of {events} events, the first after {first:.2f} s"
 
 
