@@ -11,7 +11,7 @@ import pytest
 
 from lbgen.agent.pages import health_page, metrics_page
 from lbgen.agent.readings import Reading
-from lbgen.agent.service import Agent, Watched, run
+from lbgen.agent.service import Agent, Watched, _body, run
 from lbgen.agent.weights import Pool
 from lbgen.engines import ENGINES, Metrics
 from lbgen.units import Address
@@ -129,6 +129,24 @@ def test_an_answer_rests_on_the_engines_page_and_the_port_is_closed_at_the_end()
                 assert await asked(port) == b"up 100% maxconn:96\n"
 
     asyncio.run(scenario())
+
+
+class Endless:
+    """An answer of which no end is known."""
+
+    status = 200
+
+    def __init__(self) -> None:
+        self.content = self
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        for _ in range(20):
+            yield b"x" * 1024**2
+
+
+def test_a_page_has_an_end() -> None:
+    with pytest.raises(ValueError, match="more than"):
+        asyncio.run(_body(Endless()))  # type: ignore[arg-type]
 
 
 FAULTS = (

@@ -114,13 +114,13 @@ def test_an_engine_that_computes_prompts_far_below_its_peak_is_not_full() -> Non
 
 def test_a_limit_grows_when_it_is_reached_and_nobody_waits() -> None:
     pool = Pool(("a",), 0.95)
-    fed(pool, {"a": Reading(10, 5, None)}, 10)
-    assert cap(pool, "a", 9) == 11
-    for now in range(10, 60):
+    fed(pool, {"a": Reading(100, 5, None)}, 10)
+    assert cap(pool, "a", 9) == 101
+    for now in range(10, 50):
         allowed = cap(pool, "a", now)
         assert allowed is not None
-        pool.gauges["a"].observe(Reading(min(allowed, 40), 0, None), now)
-    assert 38 <= (cap(pool, "a", 60) or 0) <= 43
+        pool.gauges["a"].observe(Reading(min(allowed, 200), 0, None), now)
+    assert 200 <= (cap(pool, "a", 50) or 0) <= 206
 
 
 def test_where_no_cache_is_known_limits_are_compared() -> None:
