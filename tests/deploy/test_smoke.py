@@ -110,7 +110,7 @@ def test_another_path_is_asked_with_get() -> None:
         (STREAM.replace(b'{"choices"', b'{"error"'), "streamed an error"),
         (
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 99\r\n\r\ndata: {}\n",
-            "not answered",
+            "a stream that was cut",
         ),
         (b"", "was not answered"),
     ],
