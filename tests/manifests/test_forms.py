@@ -8,6 +8,9 @@ import json
 import pytest
 import yaml
 
+from lbgen.cli.render import command
+from lbgen.manifests import FORMS
+
 FLEET = """
 name: {name}
 pools: {{chat: {{engine: vllm, servers: [gpu-0:8000]}}}}
@@ -282,3 +285,8 @@ def test_metrics_on_the_loopback_stay_inside(lbgen, tmp_path):
     outside = ["--set", "metrics.bind=10.0.0.1:8404", "--set", "metrics.allow=[10.0.0.0/8]"]
     lbgen("render", path, "-t", "haproxy", "--as", "compose", "-o", "out", *outside)
     assert composed(tmp_path, "haproxy")["ports"] == ["8080:8080", "10.0.0.1:8404:8404"]
+
+
+def test_the_option_knows_every_form():
+    (option,) = [one for one in command.params if one.name == "form"]
+    assert list(option.type.choices) == ["files", *FORMS, "terraform"]
