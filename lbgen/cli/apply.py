@@ -100,6 +100,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
 
     Exit 1: refused, nothing was touched. Exit 2: it failed, and the old files are back.
     """
+    _heed_signals()
     wanted = Wanted(**options)
     choice = choice_of(wanted.binary)
     fleet = usable_fleet(console, load_fleet(console, request), request)
@@ -121,10 +122,14 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
     return _carry_out(console, job, wanted.format)
 
 
-def _carry_out(console: Console, job: Job, form: str) -> int:
+def _heed_signals() -> None:
+    """Let whatever asks this process to end roll back, as Ctrl-C does."""
     for number in STOP_SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup
-            signal.signal(number, signal.default_int_handler)  # rolls back, as Ctrl-C does
+            signal.signal(number, signal.default_int_handler)
+
+
+def _carry_out(console: Console, job: Job, form: str) -> int:
     try:
         plan = apply(job, console.note)
     except RefusedError as error:
