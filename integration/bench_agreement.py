@@ -5,7 +5,7 @@ average over the seeds of each run's figure, as `simulate` tells it. Beside each
 makes of it: between which values lie 98 % of its replicas, in which requests that arrive almost together swap
 places and the balancers draw otherwise. Prints a table in Markdown.
 
-``--keep FILE`` adds each row to a file when it is done; ``--table FILE`` prints the table of all of them.
+With ``--keep FILE`` finished runs are kept, and an interrupted bench goes on there; ``--table`` only prints.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lbgen.lab.trial.containers import Containers
 from lbgen.lab.trial.processes import Processes
 from lbgen.simulate.chance import replicas
 from lbgen.simulate.named import workload
-from lbgen.simulate.result import combined
+from lbgen.simulate.result import Figures, ServerFigures, Spread, combined
 from lbgen.simulate.run import Task, sweep
 from lbgen.simulate.study import Plan, Question
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lbgen.lab.trial.agreement import Gap
-    from lbgen.lab.trial.measure import Lateness
-    from lbgen.simulate.result import Figures
 
 SLOTS = 32
 QUEUE = "central queue"
@@ -59,15 +57,16 @@ class Case(NamedTuple):
     slots: int = SLOTS
 
 
-class Runs(NamedTuple):
-    """What one case gave, seed by seed."""
+class Run(NamedTuple):
+    """What one case gave with one seed."""
 
-    predicted: tuple[Figures, ...]
-    measured: tuple[Figures, ...]
-    late: tuple[Lateness, ...]
-    speed: float
+    predicted: Figures
+    measured: Figures
     lucky: tuple[Figures, ...]
-    """Replicas of the prediction, each averaged over the seeds."""
+    """Replicas of the prediction."""
+    driver_late_s: float
+    mocks_late_s: float
+    speed: float
     slack_s: float
 
 
@@ -86,9 +85,9 @@ def question(case: Case, seed: int, requests: int) -> Question:
 
 
 @contextmanager
-def runtime(name: str, generation: str) -> Iterator[Containers | Processes]:
-    """Give containers with the images of a generation, or programs of this machine."""
-    if name == "process":
+def runtime(generation: str | None) -> Iterator[Containers | Processes]:
+    """Give containers with the images of a generation; None: programs of this machine."""
+    if generation is None:
         with Processes() as here:
             yield here
         return
@@ -97,98 +96,74 @@ def runtime(name: str, generation: str) -> Iterator[Containers | Processes]:
         yield containers
 
 
-def measure(case: Case, seeds: Sequence[int], requests: int, where: tuple[str, str]) -> Runs:
-    """Predict and measure one case."""
-    predicted: list[Figures] = []
-    measured: list[Figures] = []
-    lucky: list[list[Figures]] = []
-    late, speed, slack_s = [], 0.0, 0.0
-    for seed in seeds:
-        made = plan(question(case, seed, requests), _say)
-        with runtime(*where) as there:
-            (row,) = conduct(made, there, _say)
-        predicted += row.predicted.runs
-        measured += row.measured.runs
-        late.append(row.late)
-        speed = max(speed, row.speed)
-        task = _task(made.predictions[0].question, seed)
-        slack_s = max(slack_s, _slack_s(task, row.speed))
-        lucky.append(list(sweep(replicas(task, LUCK, agreement.WALL_S * row.speed))))
-    by_luck = tuple(combined(runs) for runs in zip(*lucky, strict=True))
-    return Runs(tuple(predicted), tuple(measured), tuple(late), speed, by_luck, slack_s)
-
-
-def _task(asked: Question, seed: int) -> Task:
-    made = Plan.of(asked)
-    return Task(made.setups[0], asked.workload, made.rate_per_s, asked.requests, seed)
-
-
-def _slack_s(task: Task, speed: float) -> float:
+def measure(case: Case, seed: int, requests: int, generation: str | None) -> Run:
+    """Predict and measure one case with one seed."""
+    made = plan(question(case, seed, requests), _say)
+    with runtime(generation) as there:
+        (row,) = conduct(made, there, _say)
+    planned = Plan.of(made.predictions[0].question)
+    task = Task(planned.setups[0], made.question.workload, planned.rate_per_s, requests, seed)
+    lucky = tuple(sweep(replicas(task, LUCK, agreement.WALL_S * row.speed)))
     profile = task.setup.servers[0].profile
-    return agreement.slack_s(profile.step + profile.per_request * profile.slots, speed)
+    slack_s = agreement.slack_s(profile.step + profile.per_request * profile.slots, row.speed)
+    (predicted,), (measured,) = row.predicted.runs, row.measured.runs
+    return Run(predicted, measured, lucky, row.late.driver.p99_s, row.late.mocks_p99_s, row.speed, slack_s)
 
 
-def gaps(runs: Runs, *, tail: float = TAIL) -> list[Gap]:
+def gaps(runs: Sequence[Run], *, tail: float = TAIL) -> list[Gap]:
     """Return how far prediction and measurement are apart, over all seeds."""
+    late_s = max(2 * max(run.driver_late_s, run.mocks_late_s) * run.speed for run in runs)
     found = agreement.gaps(
-        combined(runs.predicted), combined(runs.measured), runs.slack_s, runs.lucky, tail=tail
+        combined([run.predicted for run in runs]),
+        combined([run.measured for run in runs]),
+        max(run.slack_s for run in runs),
+        by_luck(runs),
+        tail=tail,
     )
-    return [gap for gap in found if gap.what != "refused" or gap.predicted or gap.measured]
+    gaps = [gap._replace(late_s=late_s) for gap in found]
+    return [gap for gap in gaps if gap.what != "refused" or gap.predicted or gap.measured]
 
 
-def as_row(case: Case, runs: Runs, where: str) -> dict[str, Any]:
-    """Return what is kept of a case."""
-    return {
-        "case": case._asdict(),
-        "where": where,
-        "speed": round(runs.speed, 2),
-        "late_ms": [round(1000 * max(one.driver.p99_s for one in runs.late), 1),
-                    round(1000 * max(one.mocks_p99_s for one in runs.late), 1)],
-        "spread": _spread(runs),
-        "gaps": [gap._asdict() for gap in gaps(runs)],
-    }  # fmt: skip
-
-
-def _spread(runs: Runs) -> list[float]:
-    """Return the spread of requests in flight: measured, predicted, and the ends of the predictions."""
-    lucky = sorted(one.load_stdev or 0.0 for one in runs.lucky)
-    beyond = int(TAIL * len(lucky))
-    values = [combined(runs.measured).load_stdev, combined(runs.predicted).load_stdev]
-    return [round(value or 0.0, 2) for value in (*values, lucky[beyond], lucky[-1 - beyond])]
+def by_luck(runs: Sequence[Run]) -> list[Figures]:
+    """Return replicas of the average over the seeds."""
+    return [combined(replicas) for replicas in zip(*(run.lucky for run in runs), strict=True)]
 
 
 HEADER = (
     "strategy", "load", "on", "first token P50", "first token P99", "whole answer P50", "whole answer P99",
-    "largest gap of shares", "refused", "spread", "speed", "late, ms",
+    "largest gap of shares", "refused", "spread", "seeds", "speed", "late, ms",
 )  # fmt: skip
 
 
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return rows that were kept as Markdown."""
+def table(rows: Sequence[tuple[Case, str, list[Run]]]) -> str:
+    """Return cases, where they ran and their runs as Markdown."""
     lines = [f"| {' | '.join(HEADER)} |", "|---" * len(HEADER) + "|"]
-    return "\n".join(lines + [f"| {' | '.join(_cells(row))} |" for row in rows]) + "\n"
+    return "\n".join(lines + [f"| {' | '.join(_cells(*row))} |" for row in rows]) + "\n"
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
-    found = {gap.what: gap for gap in (agreement.Gap(**one) for one in row["gaps"])}
+def _cells(case: Case, where: str, runs: list[Run]) -> list[str]:
+    found = {gap.what: gap for gap in gaps(runs)}
     shares = [gap for gap in found.values() if gap.what.startswith("share of ")]
     widest = max(shares, key=lambda gap: abs(gap.measured - gap.predicted))
-    points = f"{100 * abs(widest.measured - widest.predicted):.1f} points{_mark(widest)}"
     refused = found.get("refused")
-    case, (driver, mocks) = row["case"], row["late_ms"]
-    now, before, low, high = row["spread"]
-    latencies = [_figures(found[what]) for what in agreement.LATENCIES]
     return [
-        case["strategy"], f"{case['load']:g}", row["where"], *latencies, points,
+        case.strategy,
+        f"{case.load:g}",
+        where,
+        *(_figures(found[what]) for what in agreement.LATENCIES),
+        f"{100 * abs(widest.measured - widest.predicted):.1f} points{_mark(widest)}",
         "-" if refused is None else _figures(refused),
-        f"{now:.2f} ({before:.2f}, {low:.2f}-{high:.2f})", f"{row['speed']:.1f}", f"{driver} / {mocks}",
-    ]  # fmt: skip
+        _spread(runs),
+        str(len(runs)),
+        f"{min(run.speed for run in runs):.1f}-{max(run.speed for run in runs):.1f}",
+        f"{1000 * max(max(run.driver_late_s, run.mocks_late_s) for run in runs):.0f}",
+    ]
 
 
 def _figures(gap: Gap) -> str:
     """Return the measured figure, the predicted one, and what chance makes of it."""
-    low, high = gap.chance or (gap.predicted, gap.predicted)
-    band = f", {gap.figure(low)}-{gap.figure(high)}" if low != high else ""
+    low, high = map(gap.figure, gap.chance or (gap.predicted, gap.predicted))
+    band = f", {low} to {high}" if low != high else ""
     return f"{gap.figure(gap.measured)} ({gap.figure(gap.predicted)}{band}){_mark(gap)}"
 
 
@@ -196,14 +171,83 @@ def _mark(gap: Gap) -> str:
     return "" if gap.agrees else " ~" if gap.by_chance else " late" if gap.by_lateness else " **!**"
 
 
+def _spread(runs: Sequence[Run]) -> str:
+    lucky = sorted(one.load_stdev or 0.0 for one in by_luck(runs))
+    beyond = int(TAIL * len(lucky))
+    now, before = (
+        combined(some).load_stdev or 0.0
+        for some in ([run.measured for run in runs], [run.predicted for run in runs])
+    )
+    return f"{now:.2f} ({before:.2f}, {lucky[beyond]:.2f} to {lucky[-1 - beyond]:.2f})"
+
+
+class Kept:
+    """Finished runs, in a file where one is given."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self.runs: dict[tuple[Case, str], dict[int, Run]] = {}
+        if path is not None and path.exists():
+            for line in path.read_text().splitlines():
+                one = json.loads(line)
+                self._note(Case(*one["case"]), one["where"], one["seed"], _run(one["run"]))
+
+    def add(self, case: Case, where: str, seed: int, run: Run) -> None:
+        """Keep a run."""
+        self._note(case, where, seed, run)
+        if self._path is not None:
+            with self._path.open("a") as file:
+                file.write(json.dumps({"case": case, "where": where, "seed": seed, "run": _bare(run)}) + "\n")
+
+    def has(self, case: Case, where: str, seed: int) -> bool:
+        """Tell whether a run is there."""
+        return seed in self.runs.get((case, where), {})
+
+    def rows(self) -> list[tuple[Case, str, list[Run]]]:
+        """Return all runs, in the table's order."""
+        ordered = sorted(
+            self.runs, key=lambda row: (STRATEGIES.index(row[0].strategy), row[0].load, row[0].target)
+        )
+        return [(case, where, list(self.runs[case, where].values())) for case, where in ordered]
+
+    def _note(self, case: Case, where: str, seed: int, run: Run) -> None:
+        self.runs.setdefault((case, where), {})[seed] = run
+
+
+def _bare(run: Run) -> Run:
+    """Return a run without curves, which the table does not need."""
+
+    def bare(one: Figures) -> Figures:
+        return one._replace(curves={}, in_flight=())
+
+    return run._replace(
+        predicted=bare(run.predicted), measured=bare(run.measured), lucky=tuple(map(bare, run.lucky))
+    )
+
+
+def _run(values: list[Any]) -> Run:
+    predicted, measured, lucky, *rest = values
+    return Run(_read(predicted), _read(measured), tuple(map(_read, lucky)), *rest)
+
+
+def _read(values: list[Any]) -> Figures:
+    one = Figures(*values)
+    return one._replace(
+        ttft_s=Spread(*one.ttft_s),
+        e2e_s=Spread(*one.e2e_s),
+        queue_s=Spread(*one.queue_s),
+        servers=tuple(ServerFigures(*server) for server in one.servers),
+    )
+
+
 def _say(text: str) -> None:
-    if text.startswith(("once more", "not tried")):
+    if "once more" in text or text.startswith("not tried"):
         print(text, file=sys.stderr, flush=True)
 
 
-def _where(target: str, runtime_name: str, generation: str) -> str:
-    if runtime_name == "process":
-        return target
+def _where(target: str, generation: str | None) -> str:
+    if generation is None:
+        return f"{target} of this machine"
     found = versions(Proxy(generation, target).image)
     return f"{target} {found['nginx' if target == 'nginx' else 'haproxy']}"
 
@@ -211,36 +255,41 @@ def _where(target: str, runtime_name: str, generation: str) -> str:
 def main() -> None:
     """Run the command line."""
     line = argparse.ArgumentParser(prog="integration.bench_agreement", description=__doc__)
-    line.add_argument("--runtime", choices=("docker", "process"), default="docker")
-    line.add_argument("--generation", default="trixie", choices=tuple(GENERATIONS))
+    line.add_argument(
+        "--generation", default="trixie", choices=(*GENERATIONS, "here"), help="or what is here"
+    )
     line.add_argument("--strategy", action="append", choices=STRATEGIES)
     line.add_argument("--load", action="append", type=float)
     line.add_argument("--target", action="append", choices=TARGETS)
-    line.add_argument("--seeds", type=int, default=5, help="runs of each row")
-    line.add_argument("--requests", type=int, default=2000, help="in each run")
-    line.add_argument("--keep", type=Path, metavar="FILE", help="add each row to this file, a line of JSON")
-    line.add_argument("--table", type=Path, metavar="FILE", help="measure nothing, print what FILE holds")
+    line.add_argument("--seeds", type=int, default=3, help="runs of each row")
+    line.add_argument("--requests", type=int, default=1500, help="in each run")
+    line.add_argument("--keep", type=Path, help="file of finished runs: an interrupted bench goes on there")
+    line.add_argument("--table", action="store_true", help="measure nothing, print what is kept")
     options = line.parse_args()
-    if options.table:
-        print(table([json.loads(text) for text in options.table.read_text().splitlines()]))
-        return
-    rows = []
-    for case in cases(options):
-        runs = measure(
-            case, range(1, options.seeds + 1), options.requests, (options.runtime, options.generation)
-        )
-        rows.append(as_row(case, runs, _where(case.target, options.runtime, options.generation)))
-        print(f"{' '.join(map(str, case))}: done", file=sys.stderr, flush=True)
-        if options.keep:
-            with options.keep.open("a") as file:
-                file.write(json.dumps(rows[-1]) + "\n")
-    print(table(rows))
+    kept = Kept(options.keep)
+    if not options.table:
+        _measure_all(kept, options)
+    print(table(kept.rows()))
+
+
+def _measure_all(kept: Kept, options: argparse.Namespace) -> None:
+    generation = None if options.generation == "here" else options.generation
+    for seed in range(1, options.seeds + 1):
+        for case in cases(options):
+            where = _where(case.target, generation)
+            if not kept.has(case, where, seed):
+                kept.add(case, where, seed, measure(case, seed, options.requests, generation))
+                print(
+                    f"{case.strategy} at {case.load} on {where}, seed {seed}: done",
+                    file=sys.stderr,
+                    flush=True,
+                )
 
 
 def cases(options: argparse.Namespace) -> Iterator[Case]:
     """Yield what is asked for."""
-    for strategy in options.strategy or STRATEGIES:
-        for load_ in options.load or LOADS:
+    for load_ in options.load or LOADS:
+        for strategy in options.strategy or STRATEGIES:
             for target in options.target or TARGETS:
                 yield Case(strategy, load_, target)
 
