@@ -21,15 +21,20 @@ from integration.pods import lbgen
 from integration.waiting import eventually
 from lbgen.lab.archive import CODE_FOLDER, packed_code
 from lbgen.lab.boxes import fetch
+from lbgen.lab.owners import owner
 from lbgen.lab.problems import RigError
-from lbgen.lab.rig import connect
+from lbgen.lab.rig import LABEL, connect
+from lbgen.manifests.compose import RESOLVER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from docker.models.containers import Container
+
 KEY = "sk-of-the-team-behind-compose"
 SOMEBODY = 1000
+LABELS = {LABEL: owner(os.getpid())}
 MOCKS = ("vllm-0", "vllm-1")
 PROXIES = [Proxy("bookworm", "nginx"), Proxy("bookworm", "haproxy"), Proxy("sid", "nginx"),
            Proxy("sid", "haproxy")]  # fmt: skip
@@ -107,11 +112,13 @@ def free_port() -> int:
 def write(folder: Path, proxy: Proxy, port: int, network: str, servers: tuple[str, ...]) -> None:
     """Render a fleet whose listener asks for keys, in front of some of the services."""
     settings = {"version": proxy.version, "drain_timeout": "20s"}
+    pool: dict[str, Any] = {"engine": "vllm", "servers": [f"{server}:8000" for server in servers]}
     if proxy.target == "haproxy":
         settings["runtime_socket"] = "/run/haproxy/admin.sock"
+        pool["dns"] = {"mode": "runtime", "resolver": [RESOLVER], "valid": "1s"}
     fleet = {
         "name": "compose",
-        "pools": {"chat": {"engine": "vllm", "servers": [f"{server}:8000" for server in servers]}},
+        "pools": {"chat": pool},
         "listeners": {"local": {"bind": f"127.0.0.1:{port}", "auth": {"clients": "all"}}},
         "clients": {"team": {"key": "env:TEAM_KEY"}},
         "targets": {proxy.target: settings},
@@ -146,10 +153,42 @@ def test_a_balancer_in_front_of_services(proxy: Proxy, services: Project, tmp_pa
         eventually(lambda: {served_by(url) for _ in range(6)} == set(MOCKS), 20, "both servers are used")
         assert made.state(proxy.target)["Pid"] == before
 
+        if proxy.target == "haproxy":
+            move(services, MOCKS[1])
+            eventually(lambda: {served_by(url) for _ in range(6)} == set(MOCKS), 60, "the name is followed")
+
         container = connect().containers.get(made("ps", "-q", proxy.target).strip())
         made("stop")
         container.reload()
         assert container.attrs["State"]["ExitCode"] == 0, container.logs().decode()[-2000:]
+
+
+def move(project: Project, service: str) -> None:
+    """Make a service anew while another container sits at its old address."""
+    old, network = address(project, service), f"{project.name}_default"
+    project("rm", "--stop", "--force", service)
+    squatters: list[Container] = []
+    try:
+        while not squatters or address_of(squatters[-1], network) != old:
+            assert len(squatters) < 20, f"nobody got {old}"
+            image = resolve("bookworm", "python")
+            squatters.append(connect().containers.run(image, ["sleep", "120"], network=network, detach=True,
+                                                      labels=LABELS))  # fmt: skip
+            squatters[-1].reload()
+        project("up", "-d", service)
+        assert address(project, service) != old
+    finally:
+        for squatter in squatters:
+            squatter.remove(force=True)
+
+
+def address(project: Project, service: str) -> str:
+    container = connect().containers.get(project("ps", "-q", service).strip())
+    return address_of(container, f"{project.name}_default")
+
+
+def address_of(container: Container, network: str) -> str:
+    return str(container.attrs["NetworkSettings"]["Networks"][network]["IPAddress"])
 
 
 def healthy(project: Project, proxy: Proxy) -> bool:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from lbgen.units import Address
 
 MAIN = "compose.yaml"
+RESOLVER = "127.0.0.11:53"
+"""Docker's own, in every container of a network that Compose made."""
 SPARE_S = 15
 """Seconds between the last stream's end and the kill."""
 
@@ -34,7 +36,17 @@ def compose(order: Order) -> Made:
     if order.network:
         value["networks"] = {"default": {"external": True, "name": _literal(order.network)}}
     text = documents(order.header + _advice(order), value)
-    return Made((RenderedFile(MAIN, text), *placed.files), placed.notes)
+    return Made((RenderedFile(MAIN, text), *placed.files), (*placed.notes, *_names(order)))
+
+
+def _names(order: Order) -> Iterator[str]:
+    """Yield what to do about services that are made anew, with another address behind their name."""
+    for pool in order.fleet.pools:
+        if pool.dns.mode == "static" and any(server.address.is_name for server in pool.servers):
+            yield (
+                f"pool {pool.name}: names are looked up at the start alone; reload after a service was "
+                f'made anew, or follow them: dns: {{mode: runtime, resolver: ["{RESOLVER}"]}}'
+            )
 
 
 def _advice(order: Order) -> str:

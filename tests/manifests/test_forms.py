@@ -290,3 +290,14 @@ def test_metrics_on_the_loopback_stay_inside(lbgen, tmp_path):
 def test_the_option_knows_every_form():
     (option,) = [one for one in command.params if one.name == "form"]
     assert list(option.type.choices) == ["files", *FORMS, "terraform"]
+
+
+def test_compose_says_how_to_follow_services(lbgen, tmp_path):
+    words = ["render", fleet(tmp_path), "-t", "haproxy", "--as", "compose", "-o", "out"]
+    ended = lbgen(*words)
+    (advice,) = [line for line in ended.err.splitlines() if "dns: {mode: runtime" in line]
+    value = advice.partition("dns: ")[2]
+    followed = lbgen(*words, "--set", f"pools.chat.dns={value}")
+    assert followed.code == 0, followed.err
+    assert "127.0.0.11:53" in (tmp_path / "out/haproxy/haproxy.cfg").read_text()
+    assert "mode: runtime" not in followed.err
