@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,10 +147,12 @@ def in_words(step: Step) -> str:
 
 def gathered(steps: Sequence[Step]) -> Iterator[Step]:
     """Yield the steps, those that say the same of several servers of a pool as one."""
-    for (pool, reload, words), group in groupby(steps, _apart_from_server):
-        alike = list(group)
-        if words is None or len(alike) == 1:
-            yield from alike
+    groups: dict[tuple[str, bool, str], list[Step]] = {}
+    for step in steps:
+        groups.setdefault(_apart_from_server(step), []).append(step)
+    for (pool, reload, words), alike in groups.items():
+        if len(alike) == 1 or words == alike[0].words:
+            yield alike[0]
             continue
         servers = [step.words.removeprefix(words).split()[0] for step in alike]
         more = f" and {len(servers) - NAMED} more" if len(servers) > NAMED else ""
@@ -159,11 +160,11 @@ def gathered(steps: Sequence[Step]) -> Iterator[Step]:
         yield Step(pool, f"{words} {names}" if words in "+-" else f"{names}: {words}", reload)
 
 
-def _apart_from_server(step: Step) -> tuple[str, bool, str | None]:
-    """Return what steps on servers have in common; None for those that are not on one server."""
+def _apart_from_server(step: Step) -> tuple[str, bool, str]:
+    """Return what steps on servers have in common; for others all that they say."""
     first, _, words = step.words.partition(" ")
     if not step.pool or first.endswith(":"):
-        return step.pool, step.reload, None
+        return step.pool, step.reload, step.words
     return step.pool, step.reload, first if first in {"+", "-"} else words
 
 

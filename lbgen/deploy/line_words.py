@@ -119,7 +119,17 @@ def _from_to(gone: list[str], come: list[str]) -> str:
     return text if len(text) <= _LONGEST * 2 else ""
 
 
-def _alike(one: list[str], other: list[str]) -> int:
+def parameter_words(old: Sequence[str], new: Sequence[str]) -> str:
+    """Return what differs between two rows of parameters: ``fall 3 → 7``, ``+ id 5``, ``- check``."""
+    head, tail = _alike(old, new), _alike(old[::-1], new[::-1])
+    tail = min(tail, len(old) - head, len(new) - head)
+    gone, come = (" ".join(words[head : len(words) - tail]) for words in (old, new))
+    if not gone or not come:
+        return f"- {gone}" if gone else f"+ {come}"
+    return f"{old[head - 1]} {gone} → {come}" if head else f"{gone} → {come}"
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
     """Return with how many equal words both begin."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))

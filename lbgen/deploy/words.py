@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from lbgen.deploy.inventory import Inventory, PoolEntry, ServerEntry
-from lbgen.deploy.line_words import line_words, section_words
+from lbgen.deploy.line_words import line_words, parameter_words, section_words
 from lbgen.deploy.live import can_add, has_ip
 
 
@@ -51,7 +51,8 @@ def _pool(name: str, old: PoolEntry, new: PoolEntry, *, socket: bool) -> Iterato
         else:
             yield from _server(name, server, entry, new.servers[server], socket=socket)
             if entry.rest != new.servers[server].rest and _defaults(old) == _defaults(new):
-                yield Step(name, f"{server} {_parameters(entry, new.servers[server])}", reload=True)
+                words = parameter_words(entry.rest, new.servers[server].rest)
+                yield Step(name, f"{server} {words}", reload=True)
 
 
 def _server(pool: str, name: str, old: ServerEntry, new: ServerEntry, *, socket: bool) -> Iterator[Step]:
@@ -75,7 +76,3 @@ def _server(pool: str, name: str, old: ServerEntry, new: ServerEntry, *, socket:
 def _defaults(pool: PoolEntry) -> list[str]:
     """Return what holds for all servers: its change is told once."""
     return [line for line in pool.settings if line.startswith("default-server ")]
-
-
-def _parameters(old: ServerEntry, new: ServerEntry) -> str:
-    return next(line_words([" ".join(old.rest)], [" ".join(new.rest)]))
