@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lbgen.cli.options import Command, nearest, option
+from lbgen.cli.options import Command, nearest, option, or_standard_output
 from lbgen.engines import ENGINES
 from lbgen.problems import LbgenError
 from lbgen.units import expand_ranges, parse_address
@@ -69,7 +69,14 @@ targets:
     metavar="ADDRESSES",
     help="Host and port of the servers, with ranges, separated by commas; may be repeated.",
 )
-@option("-o", "--output", metavar="FILE", type=click.Path(), help="A new file; an old one is never replaced.")
+@option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    callback=or_standard_output,
+    help="A new file; an old one is never replaced.",
+)
 @click.pass_obj
 def command(console: Console, engine: str, servers: tuple[str, ...], output: str | None) -> int:
     """Write a commented first fleet file.

@@ -74,6 +74,11 @@ def option(*names: str, **kwargs: Any) -> Decorator:  # noqa: ANN401 - click's o
     return click.option(*names, cls=Option, **kwargs)
 
 
+def or_standard_output(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Take ``-`` for what no ``-o`` means: standard output."""
+    return None if value == "-" else value
+
+
 def templates_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--templates``, for the commands that render."""
     help_text = "Templates that come before the built-in ones."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
-from lbgen.cli.options import Command, fleet_options, option, templates_option
+from lbgen.cli.options import Command, fleet_options, option, or_standard_output, templates_option
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets, StandInSecrets
 from lbgen.targets.registry import TARGETS
@@ -47,7 +47,14 @@ class Wanted(NamedTuple):
 
 @click.command(cls=Command)
 @fleet_options
-@option("-o", "--output", metavar="DIR", type=click.Path(), help="Write DIR/TARGET/... instead of printing.")
+@option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    type=click.Path(allow_dash=True),
+    callback=or_standard_output,
+    help="Write DIR/TARGET/... instead of printing.",
+)
 @option(
     "--part",
     type=click.Choice(["all", "http", "upstreams"]),

@@ -20,6 +20,7 @@ def test_the_servers_of_the_first_fleet(lbgen):
     ended = lbgen("init", "--servers", "gpu-[0-1]:9000,[fd00::2]:8000", "--servers", "10.0.0.7:8000")
     rendered = lbgen("render", "-", "-t", "nginx", stdin=ended.out)
     assert rendered.code == 0
+    assert lbgen("init", "-o", "-").out == lbgen("init").out
     for address in ("gpu-0:9000", "gpu-1:9000", "[fd00::2]:8000", "10.0.0.7:8000"):
         assert f"server {address}" in rendered.out
 

@@ -24,6 +24,7 @@ def test_one_target_goes_to_standard_output(lbgen, smallest, target, word):
     assert "open-listener" in ended.err
     assert ended.out.endswith("\n")
     assert lbgen("render", smallest, "-t", target).out == ended.out
+    assert lbgen("render", smallest, "-t", target, "-o", "-").out == ended.out
 
 
 def test_several_targets_need_a_folder(lbgen, smallest, tmp_path):
