@@ -149,7 +149,7 @@ def test_weights_and_caps_follow_the_caches_and_survive_the_agent(
             shares(balancer, unequal)
             process.send_signal(signal.SIGTERM)
             assert process.wait(10) == 0
-        assert kept[0] == told(balancer, SMALL)[0] == "no check"
+        assert kept[0] == told(balancer, SMALL)[0] == "UP"
         assert " is DOWN" not in balancer.logs()
         assert "no server available" not in balancer.logs()
 
