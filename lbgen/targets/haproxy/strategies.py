@@ -37,13 +37,22 @@ def _capped(pool: Pool, settings: TargetSettings) -> Refused | None:  # noqa: AR
     )
 
 
+def _listed(pool: Pool, settings: TargetSettings) -> Refused | None:  # noqa: ARG001
+    if pool.discover is None or not pool.discover.dns:
+        return None
+    return Refused(
+        "cannot be 'kv_cache' with 'discover': `lbgen agent` has to know the servers",
+        "the servers one by one, or the strategy 'least_conn'",
+    )
+
+
 STRATEGIES: Mapping[str, Judge] = {
     "round_robin": _always,
     "least_conn": _always,
     "random_two": _always,
     "session": _always,
     "prefix": _always,
-    "kv_cache": _always,
+    "kv_cache": _listed,
     "pack": _capped,
 }
 

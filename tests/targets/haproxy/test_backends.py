@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from lbgen.model import Health, Keepalive, Queue, Retry, Secret, State, StrategyChoice
+from lbgen.model import Discovery, Health, Keepalive, Queue, Retry, Secret, State, StrategyChoice
+from lbgen.targets.haproxy.strategies import refusal
 from tests import factory
 from tests.targets.haproxy.parsed import conf, files, starting
 
@@ -86,6 +87,19 @@ def test_a_full_queue_is_refused_and_an_absent_cap_has_none() -> None:
 def test_the_queue_is_bounded_where_an_agent_sets_the_caps() -> None:
     learned = backend(strategy=StrategyChoice("kv_cache"), queue=Queue(9, 2_000, "fifo"))
     assert ["http-request", "deny", "deny_status", "503", "if", "{", "queue", "ge", "9", "}"] in learned
+
+
+def test_an_agent_has_to_know_the_servers() -> None:
+    found = Discovery("gpus.internal", 8000, 10, None)
+    judged = [
+        refusal(
+            factory.pool(strategy=StrategyChoice(name), discover=discover), factory.settings("haproxy", "2.6")
+        )
+        for name, discover in (("kv_cache", None), ("least_conn", found), ("kv_cache", found))
+    ]
+    assert judged[:2] == [None, None]
+    assert judged[2] is not None
+    assert "discover" in judged[2].reason
 
 
 def test_nothing_waits_where_the_queue_is_empty_by_order() -> None:
