@@ -84,7 +84,7 @@ def test_what_passes_the_check_and_does_not_start_goes_back(site: Site) -> None:
         fleet = site.fleet()
         listener = {"bind": f"127.0.0.1:{taken.getsockname()[1]}"}
         fleet["listeners"]["second"] = listener
-        failed = site.apply(fleet)
+        failed = site.apply(fleet, "--timeout", "4s")
         assert failed.returncode == 2, failed.stderr
         assert "does the balancer run with these files?" in failed.stderr
         assert site.main.read_bytes() == before
@@ -100,7 +100,7 @@ def test_servers_that_nobody_reaches_go_back(site: Site) -> None:
     """NGINX's ready probe asks a server; HAProxy takes new servers for living until their first check."""
     before, nowhere = site.main.read_bytes(), [f"127.0.0.1:{free_port()}"]
     smoke = () if site.proxy.target == "nginx" else SMOKE
-    done = site.apply(site.fleet(servers=nowhere), "--max-change", "100%", *smoke)
+    done = site.apply(site.fleet(servers=nowhere), "--max-change", "100%", "--timeout", "4s", *smoke)
     assert done.returncode == 2, done.stderr
     assert re.search("was ready before" if not smoke else "was ready before|smoke request to", done.stderr)
     assert site.main.read_bytes() == before

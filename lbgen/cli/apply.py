@@ -11,7 +11,7 @@ import click
 
 from lbgen.checker.check import CHECKERS
 from lbgen.checker.programs import differs, find, version_here
-from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
+from lbgen.cli.inputs import load_fleet, only_target, seconds, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, option, templates_option
 from lbgen.cli.plan import choice_of, folder_of, gathered, in_words, values
 from lbgen.deploy.addresses import taken_addresses
@@ -45,6 +45,7 @@ class Wanted(NamedTuple):
     reload: str | None
     pid: str | None
     master_socket: str | None
+    timeout: str
     smoke: str | None
     smoke_model: str | None
     max_change: str
@@ -63,6 +64,12 @@ class Wanted(NamedTuple):
 @option("--reload", metavar="CMD", help="The command that reloads, such as 'systemctl reload nginx'.")
 @option("--pid", metavar="FILE", type=click.Path(), help="Reload by a signal to the master process in FILE.")
 @option("--master-socket", metavar="PATH", help="Reload over HAProxy's master socket.")
+@option(
+    "--timeout",
+    default="15s",
+    show_default=True,
+    help="How long the new workers may take to answer, and to be ready if they were before.",
+)
 @option(
     "--smoke",
     metavar="PATH",
@@ -198,8 +205,9 @@ def _verify(
     reloads = wanted.reload or wanted.pid or wanted.master_socket
     ready = ready_listeners(fleet, target) if reloads else frozenset[str]()
     name = files_named(files[0].text)
+    patience = seconds("--timeout", wanted.timeout)
     if wanted.smoke is None:
-        return lambda: verify(fleet, target, name, ready)
+        return lambda: verify(fleet, target, name, ready, patience)
     if not wanted.smoke.startswith("/"):
         raise click.UsageError(
             f"--smoke {wanted.smoke}: is the path of a request, such as /v1/chat/completions"
@@ -207,7 +215,7 @@ def _verify(
     if not reloads:
         raise click.UsageError("--smoke asks the new workers: say how to reload, with --reload for one")
     request = smoke_for(fleet, wanted.smoke, wanted.smoke_model, RealSecrets())
-    return lambda: [*verify(fleet, target, name, ready), smoke(fleet, target, request)]
+    return lambda: [*verify(fleet, target, name, ready, patience), smoke(fleet, target, request)]
 
 
 def _reload(target: str, wanted: Wanted) -> Reload | None:

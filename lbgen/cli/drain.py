@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lbgen.cli.inputs import load_fleet, usable_fleet
+from lbgen.cli.inputs import load_fleet, seconds, usable_fleet
 from lbgen.cli.options import Command, fleet_options, option
 from lbgen.cli.sockets import named_server, server_argument, socket_option, sockets_for
 from lbgen.deploy.drain import Outcome, drain
 from lbgen.targets.haproxy.learned import sticks
-from lbgen.units import parse_duration
 
 if TYPE_CHECKING:
     from lbgen.cli.console import Console
@@ -62,7 +61,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
             named.pool.name,
             named.name,
             bound=sticks(fleet, named.pool),
-            timeout_s=_seconds(timeout),
+            timeout_s=seconds("--timeout", timeout),
             report=progress.show,
         )
     except KeyboardInterrupt:
@@ -136,10 +135,3 @@ class Progress:
 
 def _requests(number: int) -> str:
     return "1 request" if number == 1 else f"{number} requests"
-
-
-def _seconds(text: str) -> float:
-    try:
-        return parse_duration(text) / 1_000
-    except ValueError as error:
-        raise click.UsageError(f"--timeout: {error}") from None

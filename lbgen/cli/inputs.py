@@ -13,6 +13,7 @@ from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
 from lbgen.problems import FleetError, LbgenError
 from lbgen.targets.registry import TARGETS
+from lbgen.units import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,3 +132,11 @@ def templates_folder(name: str | None) -> Path | None:
     if not folder.is_dir():
         raise LbgenError(f"{name}: is not a folder of templates")
     return folder
+
+
+def seconds(name: str, text: str) -> float:
+    """Return what an option says as a duration; raises `click.UsageError`, which names the option."""
+    try:
+        return parse_duration(text) / 1_000
+    except ValueError as error:
+        raise click.UsageError(f"{name}: {error}") from None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lbgen.cli.inputs import seconds
 from lbgen.cli.options import nearest
 from lbgen.simulate.calibration import read_calibrations
 from lbgen.simulate.closed import Closed
@@ -43,7 +44,7 @@ def workload_of(console: Console, wanted: Wanted) -> Workload:
     if wanted.think and not wanted.clients:
         raise click.UsageError("--think is how long --clients think: say how many there are")
     if wanted.clients and not is_closed(load):
-        load = Closed(load, wanted.clients[0], _seconds("--think", wanted.think or "0s"))
+        load = Closed(load, wanted.clients[0], seconds("--think", wanted.think or "0s"))
     elif wanted.clients:
         raise click.UsageError(f"--clients: {wanted.workload} says itself how many there are")
     for option_name in ("rate", "loads", "find_capacity"):
@@ -51,13 +52,6 @@ def workload_of(console: Console, wanted: Wanted) -> Workload:
             name = option_name.rstrip("s").replace("_", "-")
             raise click.UsageError(f"--{name}: clients that wait for answers have no rate of their own")
     return load
-
-
-def _seconds(name: str, text: str) -> float:
-    try:
-        return parse_duration(text) / 1000
-    except ValueError as error:
-        raise click.UsageError(f"{name} {text}: {error}") from None
 
 
 def _note_trace(console: Console, load: Workload) -> None:

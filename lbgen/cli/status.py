@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from lbgen.cli.inputs import load_fleet, usable_fleet
+from lbgen.cli.inputs import load_fleet, seconds, usable_fleet
 from lbgen.cli.options import Command, fleet_options, option
 from lbgen.cli.sockets import places, socket_option
 from lbgen.cli.status_text import text_of, value_of
@@ -19,7 +19,6 @@ from lbgen.deploy.status import HaproxyStatus, NoStatus, haproxy_status, nginx_s
 from lbgen.problems import LbgenError
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets, StandInSecrets
-from lbgen.units import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,11 +67,11 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
     listener. Exit 2: a balancer does not answer.
     """
     wanted = Wanted(**options)
-    seconds = _seconds(wanted.interval)
+    interval = _interval(wanted.interval)
     fleet = usable_fleet(console, load_fleet(console, request), request)
     ask = _question(fleet, request, wanted)
     if wanted.watch:
-        return _watch(console, ask, wanted, seconds)
+        return _watch(console, ask, wanted, interval)
     answers = list(ask())
     _show(console, answers, wanted)
     return _code(answers, wanted)
@@ -118,7 +117,7 @@ def _show(console: Console, answers: list[Answer], wanted: Wanted) -> None:
             console.error(answer.error)
 
 
-def _watch(console: Console, ask: Callable[[], Iterator[Answer]], wanted: Wanted, seconds: float) -> int:
+def _watch(console: Console, ask: Callable[[], Iterator[Answer]], wanted: Wanted, interval: float) -> int:
     """Show it until Ctrl-C or SIGTERM, which are its proper end."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     redraw = wanted.form == "text" and sys.stdout.isatty()
@@ -129,7 +128,7 @@ def _watch(console: Console, ask: Callable[[], Iterator[Answer]], wanted: Wanted
                 sys.stdout.write(_REDRAW)
             _show(console, answers, wanted)
             sys.stdout.flush()
-            time.sleep(seconds)
+            time.sleep(interval)
     except KeyboardInterrupt:
         return 0
 
@@ -141,11 +140,8 @@ def _code(answers: list[Answer], wanted: Wanted) -> int:
     return 1 if differ and wanted.exit_code else 0
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = parse_duration(text) / 1_000
-    except ValueError as error:
-        raise click.UsageError(f"--interval: {error}") from None
-    if seconds < 0.1:
+def _interval(text: str) -> float:
+    interval = seconds("--interval", text)
+    if interval < 0.1:
         raise click.UsageError("--interval: is 100ms or more")
-    return seconds
+    return interval

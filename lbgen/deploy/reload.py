@@ -102,7 +102,7 @@ def verify(
         if reason := _unseen(listener, name):
             seen.append(f"listener {listener.name}: not verified, {reason}")
             continue
-        _wait(listener, target, name, end)
+        _wait(listener, target, name, end, deadline)
         words = "answers with the new configuration"
         if listener.name in ready:
             _wait_ready(listener, target, end)
@@ -139,7 +139,7 @@ def _unseen(listener: Listener, name: str) -> str:
     return "" if name else "the templates leave out what the live probe answers"
 
 
-def _wait(listener: Listener, target: str, name: str, end: float) -> None:
+def _wait(listener: Listener, target: str, name: str, end: float, deadline: float) -> None:
     said = "is not asked"
     while time.monotonic() < end:
         found, said = _live(listener, target)
@@ -148,7 +148,7 @@ def _wait(listener: Listener, target: str, name: str, end: float) -> None:
         time.sleep(0.1)
     raise LbgenError(
         f"listener {listener.name}: {url_of(listener, listener.status.live or '')} {said}, for "
-        f"{VERIFY_S:.0f} s after the reload: does the balancer run with these files?"
+        f"{deadline:.0f} s after the reload: does the balancer run with these files?"
     )
 
 
