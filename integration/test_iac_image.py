@@ -17,7 +17,7 @@ import pytest
 from docker.errors import ImageNotFound
 
 from integration.debian import ImageError
-from integration.images import resolve
+from integration.images import GENERATIONS, resolve
 from lbgen import __version__
 from lbgen.lab.problems import RigError
 from lbgen.lab.rig import connect
@@ -45,12 +45,15 @@ def repacked(found: Distribution, folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The image, removed afterwards."""
+    # The wheels are of the Python that runs the tests, and so has the base to be.
+    version = "{}.{}".format(*sys.version_info)
+    suite = next((name for name, one in GENERATIONS.items() if one.python == version), None)
+    if suite is None:
+        pytest.skip(f"no image has Python {version}")
     try:
-        client, base = connect(), resolve("bookworm", "python")
+        client, base = connect(), resolve(suite, "python")
     except (RigError, ImageError) as error:
         pytest.skip(str(error))
-    if sys.version_info[:2] != (3, 11):
-        pytest.skip("the local base has Python 3.11, and the wheels are of the Python that runs the tests")
     context = tmp_path_factory.mktemp("context")
     for name in CONTEXT:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy

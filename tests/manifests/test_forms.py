@@ -205,6 +205,23 @@ def test_probes_ask_as_the_listener_wants_to_be_asked(lbgen, tmp_path, bind, mor
     assert ("/etc/ssl/llm.pem: mount" in ended.err) == ("bundle" in more and "ca" not in more)
 
 
+@pytest.mark.parametrize(
+    ("more", "rest", "probe"),
+    [
+        (
+            TLS,
+            'metrics: {bind: "8404", allow: [10.0.0.0/8]}',
+            {"path": "/live", "port": 8404, "scheme": "HTTP"},
+        ),
+        (", status: {live: false}", "", None),
+    ],
+)
+def test_other_places_to_ask(lbgen, tmp_path, more, rest, probe):
+    ended = lbgen("render", fleet(tmp_path, more=more, rest=rest), "-t", "haproxy", "--as", "configmap")
+    assert ended.code == 0, ended.err
+    assert pod(ended.out)["containers"][0]["livenessProbe"].get("httpGet") == probe
+
+
 def test_compose_mounts_what_the_configuration_names(lbgen, tmp_path):
     path = fleet(tmp_path, bind="443", more=TLS)
     lbgen("render", path, "-t", "haproxy", "--as", "compose", "-o", "out")
