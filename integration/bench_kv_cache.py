@@ -70,7 +70,8 @@ class Bench(NamedTuple):
     def sizes(self) -> Sizes:
         """Return the averages of the requests."""
         if self.long_prompts:
-            sample = [size(random.Random(number)) for number in range(4_000)]
+            dice = random.Random(1)
+            sample = [size(dice) for _ in range(4_000)]
             prompt, output = (statistics.mean(values) for values in zip(*sample, strict=True))
             return Sizes(prompt, output, prompt + output)
         return Sizes(128, 0.7 * 60 + 0.3 * 1250, 900)
@@ -91,12 +92,13 @@ class Bench(NamedTuple):
 
     def plan(self, seed: int, seconds: float) -> list[load.Planned]:
         """Return the requests of one run of so many seconds of the wall clock."""
-        count = int(self.rate_per_s * SPEED * seconds)
+        rate = self.rate_per_s
+        count = int(rate * SPEED * seconds)
         if not self.long_prompts:
-            return load.bimodal(seed, self.rate_per_s, count, SPEED)
+            return load.bimodal(seed, rate, count, SPEED)
         dice, now, planned = random.Random(seed), 0.0, []
         for number in range(count):
-            now += dice.expovariate(self.rate_per_s) / SPEED
+            now += dice.expovariate(rate) / SPEED
             prompt, output = size(dice)
             # What is different from the beginning shares nothing in a prefix cache.
             planned.append(load.Planned(now, output, f"{seed} {number} ".ljust(prompt * 4, "x")))
