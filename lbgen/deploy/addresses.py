@@ -2,7 +2,7 @@
 
 No check of NGINX or HAProxy tells (``nginx -t`` passes over what is in use, ``haproxy -c`` binds
 nothing), and a reload that meets one is no harmless failure: HAProxy stops listening with the old
-process, too, for the 2 seconds in which it tries again (seen on 2.6).
+process, too, while it tries again, for 2 to 2.6 seconds (seen on 2.6, 3.0 and 3.2).
 """
 
 from __future__ import annotations
