@@ -135,6 +135,9 @@ TITLES = dict(
 )  # fmt: skip
 
 
+Rows = list[tuple[Subject, list[Figures]]]
+
+
 class Bench(NamedTuple):
     """What all runs share."""
 
@@ -143,11 +146,15 @@ class Bench(NamedTuple):
     kept: Path | None
     """A file of finished runs, which are not done again."""
 
-    def runs(self, subject: Subject, work: Workload, seeds: int) -> list[Figures]:
-        """Return a row's runs, those that are kept and new ones; says how far things are."""
-        found = [run for seed in range(seeds) if (run := self._run(subject, work, seed))]
-        print(f"{subject.title} on {subject.on}: {len(found)} runs", file=sys.stderr, flush=True)
-        return found
+    def rows(self, subjects: Sequence[Subject], work: Workload, seeds: int) -> Rows:
+        """Return each row with its runs; seed by seed, so that all rows see the same hours of a machine."""
+        found: list[list[Figures]] = [[] for _ in subjects]
+        for seed in range(seeds):
+            for runs, subject in zip(found, subjects, strict=True):
+                if run := self._run(subject, work, seed):
+                    runs.append(run)
+            print(f"{work.name}: seed {seed} done", file=sys.stderr, flush=True)
+        return [(subject, runs) for subject, runs in zip(subjects, found, strict=True) if runs]
 
     def _run(self, subject: Subject, work: Workload, seed: int) -> Figures | None:
         key = f"{work.name} | {subject.title} | {subject.on} | {seed} | {self.requests}"
@@ -237,7 +244,7 @@ def cell(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.2f} ({min(values):.2f}-{max(values):.2f})"
 
 
-def table(work: Workload, rows: Sequence[tuple[Subject, list[Figures]]]) -> str:
+def table(work: Workload, rows: Rows) -> str:
     """Return a Markdown table; hits only where prompts have anything in common."""
     names = [name for name in Figures._fields if name != "hits" or work is PREFIXES]
     head = " | ".join(TITLES[name] for name in names)
@@ -254,8 +261,7 @@ def tables(
     """Yield a table for each workload, or for one alone. `subjects`: by the workload's name."""
     for name, work in WORKLOADS.items():
         if only in {None, name}:
-            rows = [(subject, bench.runs(subject, work, seeds)) for subject in subjects[name]]
-            yield table(work, [(subject, runs) for subject, runs in rows if runs])
+            yield table(work, bench.rows(subjects[name], work, seeds))
 
 
 def options(line: Any) -> Any:
