@@ -213,7 +213,7 @@ def _render(  # noqa: PLR0913, PLR0917 - one value each
     from lbgen.manifests import FORMS, Order  # noqa: PLC0415 - plain files need none of it
 
     image = _images(wanted.images).get(target)
-    order = Order(fleet, target, secrets, wanted.form, image, wanted.network, templates)
+    order = Order(fleet, target, secrets, wanted.form, image, wanted.network, templates, settle)
     made = FORMS[wanted.form](order)
     for note in made.notes:
         console.note(f"{target}: {note}")

@@ -59,7 +59,7 @@ def inside(order: Order, *, own_addresses: bool) -> Inside:
     moved = moved._replace(
         targets=tuple(_settings(one) if one.name == order.target else one for one in moved.targets)
     )
-    files = render(moved, order.target, "all", order.templates, order.secrets)
+    files = render(moved, order.target, "all", order.templates, order.secrets, order.settle)
     used = tuple(file for file in files if not file.aside)
     return Inside(
         moved,

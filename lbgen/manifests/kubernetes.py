@@ -12,6 +12,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from lbgen.manifests.inside import inside
 from lbgen.manifests.order import Made
 from lbgen.manifests.probes import live, ready
@@ -22,7 +24,7 @@ from lbgen.render import RenderedFile
 
 if TYPE_CHECKING:
     from lbgen.manifests.inside import Inside
-    from lbgen.manifests.order import Order
+    from lbgen.manifests.order import Order, Settle
     from lbgen.manifests.probes import Probe
 
 Object = dict[str, Any]
@@ -33,13 +35,16 @@ SPREAD_S = 10
 """Seconds until every node knows that a pod takes no new connections."""
 SPARE_S = 15
 """Seconds between the last stream's end and the kill."""
+KEYS_FILE = "secrets/kubernetes.yaml"
+"""Where the Secret stands, beside the other objects."""
 NAME_LENGTH = 40
 """Leaves room in 63 characters for what Kubernetes and the hash add."""
 
 
 def configmap(order: Order) -> Made:
     """Return plain manifests: one file, and one for the keys beside it where there are any."""
-    placed = inside(order, own_addresses=False)
+    settle = _from_manifest(order.settle) if order.settle else None
+    placed = inside(order._replace(settle=settle), own_addresses=False)
     plain, secret = _contents(placed)
     name = name_of(order)
     config = _holder("ConfigMap", name, order, plain)
@@ -48,7 +53,7 @@ def configmap(order: Order) -> Made:
     text = documents(order.header, config, _deployment(order, placed, names), _service(order, placed))
     files = [RenderedFile("kubernetes.yaml", text)]
     if keys is not None:
-        files.append(RenderedFile("secrets/kubernetes.yaml", documents(order.header, keys), secret=True))
+        files.append(RenderedFile(KEYS_FILE, documents(order.header, keys), secret=True))
     return Made(tuple(files), _notes(placed))
 
 
@@ -74,6 +79,23 @@ def kustomize(order: Order) -> Made:
     }
     made = [RenderedFile(path, documents(order.header, value)) for path, value in parts.items()]
     return Made((*made, *placed.files), _notes(placed))
+
+
+def _from_manifest(settle: Settle) -> Settle:
+    """Return what settles a file with keys by the Secret that the manifest on disk holds."""
+
+    def settled(file: RenderedFile) -> RenderedFile:
+        if not file.secret:
+            return file
+        old = settle(RenderedFile(KEYS_FILE, "\n", secret=True)).text
+        try:
+            text = yaml.safe_load(old)["stringData"][_key(file.path)]
+        except (yaml.YAMLError, LookupError, TypeError):
+            return file  # nothing is there, or nothing of ours
+        header, newline, _ = file.text.partition("\n")
+        return file._replace(text=header + newline + str(text).partition("\n")[2])
+
+    return settled
 
 
 def name_of(order: Order) -> str:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.render import header
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from lbgen.model import Fleet, TargetSettings
     from lbgen.render import RenderedFile
     from lbgen.targets.spec import Secrets
+
+    Settle = Callable[[RenderedFile], RenderedFile]
 
 
 class Order(NamedTuple):
@@ -27,6 +30,8 @@ class Order(NamedTuple):
     network: str | None = None
     """A Docker network that is there already; None: one of its own."""
     templates: Path | None = None
+    settle: Settle | None = None
+    """Gives a file with keys the text that it has on disk, where keys are not to be had."""
 
     @property
     def settings(self) -> TargetSettings:

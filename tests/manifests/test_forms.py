@@ -318,3 +318,19 @@ def test_compose_says_how_to_follow_services(lbgen, tmp_path):
     assert followed.code == 0, followed.err
     assert "127.0.0.11:53" in (tmp_path / "out/haproxy/haproxy.cfg").read_text()
     assert "mode: runtime" not in followed.err
+
+
+@pytest.mark.parametrize("form", ["configmap", "kustomize", "compose"])
+def test_without_the_keys_the_rest_is_compared(lbgen, tmp_path, monkeypatch, form):
+    path = fleet(tmp_path, auth="{clients: all}", rest=KEYED)
+    words = ["render", path, "-t", "nginx", "--as", form, "-o", "out"]
+    monkeypatch.setenv("TEAM_KEY", KEY)
+    assert lbgen(*words).code == 0
+    monkeypatch.delenv("TEAM_KEY")
+    same = lbgen(*words, "--check")
+    assert same.code == 0, same.err
+    assert "env:TEAM_KEY" in same.err
+    ended = lbgen(*words, "--check", "--diff", "--set", "pools.chat.servers=[gpu-9:8000]")
+    assert ended.code == 1
+    assert "gpu-9" in ended.out
+    assert KEY not in ended.out
