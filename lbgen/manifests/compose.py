@@ -36,7 +36,9 @@ def compose(order: Order) -> Made:
     if order.network:
         value["networks"] = {"default": {"external": True, "name": _literal(order.network)}}
     text = documents(order.header + _advice(order), value)
-    return Made((RenderedFile(MAIN, text), *placed.files), (*placed.notes, *_names(order)))
+    return Made(
+        (RenderedFile(MAIN, text), *placed.files), (*placed.notes, *_names(order), *_beside(order, placed))
+    )
 
 
 def _names(order: Order) -> Iterator[str]:
@@ -102,10 +104,18 @@ def _port(bind: Address) -> str:
     return f"{host}{bind.port}:{bind.port}"
 
 
-def _outside(order: Order, placed: Inside) -> Iterator[str]:
-    """Yield absolute paths that the configuration names; relative ones lie beside it."""
+def _outside(order: Order, placed: Inside) -> list[str]:
+    """Return the paths outside of the folder that the configuration names: they are mounted by themselves."""
     folder = order.settings.directory.rstrip("/") + "/"
-    yield from (path for path in placed.foreign if posixpath.isabs(path) and not path.startswith(folder))
+    return [path for path in placed.foreign if posixpath.isabs(path) and not path.startswith(folder)]
+
+
+def _beside(order: Order, placed: Inside) -> Iterator[str]:
+    """Yield which files of the user's belong into the folder."""
+    outside = _outside(order, placed)
+    inner = [path for path in placed.foreign if path not in outside]
+    if inner:
+        yield f"put {', '.join(inner)} beside {MAIN}: the folder is mounted as {order.settings.directory}"
 
 
 def _mount(path: str) -> str:

@@ -25,7 +25,6 @@ PRIVILEGED = 1024
 class Inside(NamedTuple):
     """A target in its container."""
 
-    fleet: Fleet
     files: tuple[RenderedFile, ...]
     published: tuple[Address, ...]
     """Where clients come in: addresses as the fleet has them."""
@@ -62,7 +61,6 @@ def inside(order: Order, *, own_addresses: bool) -> Inside:
     files = render(moved, order.target, "all", order.templates, order.secrets, order.settle)
     used = tuple(file for file in files if not file.aside)
     return Inside(
-        moved,
         used,
         published,
         tuple(_writable(fleet, order.settings)),

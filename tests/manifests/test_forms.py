@@ -230,6 +230,14 @@ def test_compose_mounts_what_the_configuration_names(lbgen, tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("bundle", ["llm.pem", "/etc/haproxy/llm.pem"])
+def test_compose_says_what_belongs_beside_it(lbgen, tmp_path, bundle):
+    path = fleet(tmp_path, bind="443", more=TLS.replace("/etc/ssl/llm.pem", bundle))
+    ended = lbgen("render", path, "-t", "haproxy", "--as", "compose", "-o", "out")
+    assert composed(tmp_path, "haproxy")["volumes"] == [".:/etc/haproxy:ro"]
+    assert f"put {bundle} beside compose.yaml" in ended.err
+
+
 @pytest.mark.parametrize(
     ("socket", "folder"), [("/run/haproxy/a.sock", "/run/haproxy"), ("/tmp/a.sock", None)]
 )
