@@ -8,11 +8,12 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from lbgen.lab.boxes import fetch
+from lbgen.lab.boxes import Answer, fetch
 from lbgen.lab.owners import owner
 from lbgen.lab.rig import LABEL, connect
 
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
     from docker.models.containers import Container
 
-    from lbgen.lab.boxes import Answer
     from lbgen.lab.rig import Rig
 
 Object = dict[str, Any]
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def lbgen(*arguments: object, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -50,10 +51,18 @@ class Pod(NamedTuple):
     """The container's part of the manifest."""
 
     def ask(self, question: str) -> Answer:
-        """Send the request of a probe, as the kubelet does."""
+        """Send the request of a probe, as the kubelet does: to the address, and any certificate will do."""
         get = self.spec[f"{question}Probe"]["httpGet"]
         headers = {one["name"]: one["value"] for one in get.get("httpHeaders", ())}
-        return fetch(f"{get['scheme'].lower()}://{self.address}:{get['port']}{get['path']}", **headers)
+        url = f"{get['scheme'].lower()}://{self.address}:{get['port']}{get['path']}"
+        return self._ask_blindly(url, headers) if get["scheme"] == "HTTPS" else fetch(url, **headers)
+
+    def _ask_blindly(self, url: str, headers: Mapping[str, str]) -> Answer:
+        words = [word for name, value in headers.items() for word in ("--header", f"{name}: {value}")]
+        command = ["curl", "--silent", "--insecure", "--write-out", "%{http_code}", "--output", "/dev/null"]
+        said = self.container.exec_run([*command, *words, url]).output
+        assert isinstance(said, bytes)  # it is not streamed
+        return Answer(int(said), {}, b"")
 
     def is_up(self) -> bool:
         """Tell whether the pod is alive by its own probe."""
@@ -71,13 +80,19 @@ class Pod(NamedTuple):
 
 
 @contextmanager
-def running(rig: Rig, deployment: Object, held: Mapping[str, Object], folder: Path) -> Iterator[Pod]:
-    """Run the container of a Deployment with its ConfigMap and Secret (by kind); give it when it is up."""
+def running(
+    rig: Rig, deployment: Object, held: Mapping[str, Object], folder: Path, own: Mapping[str, str] = NOTHING
+) -> Iterator[Pod]:
+    """Run the container of a Deployment with its ConfigMap and Secret (by kind).
+
+    `own`: further folders of this machine by where they are mounted, as a patch of the user's would have it.
+    """
     template = deployment["spec"]["template"]["spec"]
     (spec,) = template["containers"]
     security = template["securityContext"]
     volumes = {volume["name"]: volume for volume in template["volumes"]}
-    mounts, temporary = {}, {}
+    mounts = {source: {"bind": place, "mode": "ro"} for place, source in own.items()}
+    temporary = {}
     for mount in spec["volumeMounts"]:
         volume = volumes[mount["name"]]
         if "emptyDir" in volume:

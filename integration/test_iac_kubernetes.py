@@ -95,6 +95,36 @@ def test_keys_are_in_a_secret_and_work(rig: Rig, proxy: Proxy, tmp_path: Path) -
         assert fetch(url).status == 401
 
 
+@pytest.mark.usefixtures("mocks")
+def test_a_pod_with_tls_answers_its_probes(rig: Rig, proxy: Proxy, tmp_path: Path) -> None:
+    fleet = {
+        **PLAIN,
+        "listeners": {
+            "public": {
+                "bind": "443", "auth": "none", "hosts": ["llm.example.org"], "redirect_from": 80,
+                "tls": {"bundle": "/etc/ssl/llm/both.pem"},
+            }
+        },
+    }  # fmt: skip
+    own = tmp_path / "certificates"
+    own.mkdir()
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=llm.example.org",
+         "-keyout", own / "key.pem", "-out", own / "certificate.pem"],
+        capture_output=True, check=True,
+    )  # fmt: skip
+    both = own / "both.pem"
+    both.write_text((own / "certificate.pem").read_text() + (own / "key.pem").read_text())
+    both.chmod(0o644)
+    made = plain_objects(fleet, proxy, tmp_path)
+    mounted = {"/etc/ssl/llm": str(own)}
+    with running(rig, made["Deployment"], held(made), tmp_path / "config", mounted) as pod:
+        eventually(pod.is_up, 30, f"the pod is up: {pod.container.logs().decode()}")
+        eventually(lambda: pod.ask("readiness").status == 200, 30, "the pod is ready")
+        pod.spec["livenessProbe"]["httpGet"].pop("httpHeaders")  # a name that nobody serves
+        assert pod.ask("liveness").status != 200
+
+
 def test_another_fleet_is_another_pod(proxy: Proxy, tmp_path: Path) -> None:
     changed = {**PLAIN, "pools": {"chat": {"engine": "vllm", "servers": "gpu-[0-2]:8000"}}}
     first, same = (plain_objects(PLAIN, proxy, tmp_path / name) for name in ("one", "two"))
