@@ -67,14 +67,18 @@ class Running(NamedTuple):
     box: Balancer
 
     def ask(self, path: str, body: object = None, port: int = 8080, headers: Any = None) -> Answer:
-        """Send one request; `body`: text and JSON as they are, a list of bytes in chunks."""
+        """Send one chat request; `body`: text and JSON as they are, a list of bytes in chunks."""
+        return self.whole(f"{path}/v1/chat/completions", port, body, headers)
+
+    def whole(self, path: str, port: int, body: object = None, headers: Any = None) -> Answer:
+        """Send one request to a path as it is; GET without a body."""
         chunks = isinstance(body, list)
         data = body if isinstance(body, (str, list)) else json.dumps(body)
         sent = {"Content-Type": "application/json", echo.HEADER: "{}", **(headers or {})}
         connection = http.client.HTTPConnection(self.box.address, port, timeout=20)
         try:
             connection.request(
-                "GET" if body is None else "POST", f"{path}/v1/chat/completions",
+                "GET" if body is None else "POST", path,
                 None if body is None else data, sent, encode_chunked=chunks,
             )  # fmt: skip
             answer = connection.getresponse()
@@ -271,9 +275,10 @@ def test_no_body_is_refused_for_its_prefix(running: Running) -> None:
 
 def test_a_hot_prefix_is_served_whole(running: Running) -> None:
     """Every request alike: they spread over all servers, on NGINX with caps alone; nowhere is one refused."""
-    hot = paced(100, "1.0,0", prompt="You are hot. " * 50)
+    prompt = "You are hot. " * 50
+    hot = paced(100, "1.0,0", prompt=prompt)
     for pool in ("prefix", "capped"):
-        [first] = running.burst(pool, paced(1, "0.1,0", prompt=hot[0].prompt))
+        [first] = running.burst(pool, paced(1, "0.1,0", prompt=prompt))
         shares = Counter(result.server for result in running.burst(pool, hot))
         if pool == "capped":
             # HAProxy's threads may look at the same moment.
