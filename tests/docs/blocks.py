@@ -33,6 +33,8 @@ class Block(NamedTuple):
     text: str
     output: str | None
     """What it prints, where the page shows it."""
+    before: str
+    """The words between the block in front of it and this one."""
 
     @property
     def code(self) -> int:
@@ -50,8 +52,8 @@ def blocks(page: Path) -> list[Block]:
     found: list[Block] = []
     end = 0
     for match in FENCE.finditer(text):
-        block = _block(match, text)
-        if block.language in OUTPUTS and not block.title and found and not text[end : match.start()].strip():
+        block = _block(match, text, text[end : match.start()])
+        if block.language in OUTPUTS and not block.title and found and not block.before.strip():
             assert found[-1].language == "sh", f"{page.name}:{block.line}: the output of no command"
             found[-1] = found[-1]._replace(output=block.text)
         else:
@@ -60,13 +62,13 @@ def blocks(page: Path) -> list[Block]:
     return found
 
 
-def _block(match: re.Match[str], text: str) -> Block:
+def _block(match: re.Match[str], text: str, before: str) -> Block:
     indent = match["indent"]
     lines = [line.removeprefix(indent) for line in match["text"].splitlines(keepends=True)]
     line = text.count("\n", 0, match.start("language")) + 1
     note = match["note"] or ""
     assert re.fullmatch(r"(|exits \d+|not run: .+|overlay)", note), f"line {line}: what is '{note}'?"
-    return Block(line, match["language"], match["title"] or "", note, "".join(lines), None)
+    return Block(line, match["language"], match["title"] or "", note, "".join(lines), None, before)
 
 
 def fits(said: str, promised: str) -> bool:

@@ -72,6 +72,12 @@ def test_what_is_not_run_can_be_read(page: Path) -> None:
             json.loads(block.text)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_files_are_named_for_readers_who_see_no_titles(page: Path) -> None:
+    for block in blocks(page):
+        assert not block.title or f"`{block.title}`" in block.before, f"line {block.line}"
+
+
 def test_dots_stand_for_anything() -> None:
     assert fits("digest 12ab\n", "digest ...\n")
     assert fits("a\nb\nc\n", "a\n...\nc\n")
