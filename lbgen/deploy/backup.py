@@ -6,6 +6,7 @@ folder may be half of the change, and what ran well before is here.
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from typing import TYPE_CHECKING
@@ -58,7 +59,7 @@ class Backup:
             place = (self._directory / name).resolve()
             if not place.exists() or place.read_bytes() != (self._files / name).read_bytes():
                 place.parent.mkdir(parents=True, exist_ok=True)
-                copy_whole(self._files / name, place)
+                _move(self._files / name, place)
         for name in self._absent():
             (self._directory / name).unlink(missing_ok=True)
         return self._main not in self._absent()
@@ -94,3 +95,13 @@ class Backup:
         for path in self._files.rglob("*"):
             if path.is_file() and not path.name.startswith(NEW):
                 yield str(path.relative_to(self._files))
+
+
+def _move(source: Path, place: Path) -> None:
+    """Move a file to where it belongs, which a full disk allows; a link may lead to another file system."""
+    try:
+        source.replace(place)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        copy_whole(source, place)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from pathlib import Path
@@ -9,7 +10,10 @@ import pytest
 from lbgen.cli.guard import run
 from lbgen.deploy.addresses import taken_addresses
 from lbgen.deploy.apply import Job, RefusedError, apply
+from lbgen.deploy.backup import Backup
+from lbgen.deploy.plan import make_plan
 from lbgen.deploy.reload import Reload, by_command, verify
+from lbgen.files import write_files
 from lbgen.problems import LbgenError
 from lbgen.render import render
 from lbgen.units import Address
@@ -148,3 +152,87 @@ def test_apply_refuses_a_taken_address_where_it_checks_here(
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         assert run([*arguments, "--set", f"listeners.a.bind={where}"]) == 1
     assert f"another program listens on {where}" in capsys.readouterr().err
+
+
+def refusing() -> None:
+    raise LbgenError("no")
+
+
+def test_what_ran_before_a_killed_apply_is_what_comes_back(tmp_path: Path) -> None:
+    said(job(tmp_path))
+    before = (tmp_path / "nginx.conf").read_bytes()
+    killed = job(tmp_path, "round_robin")
+    Backup(tmp_path, "nginx.conf").take(make_plan("nginx", tmp_path, killed.files).changes)
+    write_files(tmp_path, killed.files)
+    assert make_plan("nginx", tmp_path, killed.files).unfinished
+
+    with pytest.raises(LbgenError, match="reloading them failed, too"):
+        said(job(tmp_path, "random_two", reload=Reload("test", refusing)))
+    assert (tmp_path / "nginx.conf").read_bytes() == before
+    plan = make_plan("nginx", tmp_path, job(tmp_path).files)
+    assert plan.unfinished, "nobody knows what runs until a reload succeeds"
+    acts: list[int] = []
+    said(job(tmp_path, reload=Reload("test", lambda: acts.append(1))))
+    assert acts, "the same files, and still a reload"
+    assert make_plan("nginx", tmp_path, job(tmp_path).files).is_empty
+
+
+def test_the_backup_is_what_was_there_before(tmp_path: Path) -> None:
+    said(job(tmp_path))
+    before = (tmp_path / "nginx.conf").read_bytes()
+    said(job(tmp_path, "round_robin"))
+    assert (tmp_path / ".lbgen-backup/files/nginx.conf").read_bytes() == before
+    assert (tmp_path / ".lbgen-backup").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("room", range(8))
+def test_a_full_disk_leaves_all_as_it_was(room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said(job(tmp_path))
+    before = {path: path.read_bytes() for path in tmp_path.glob("*.conf")}
+    work = job(tmp_path, "round_robin")
+    calls = []
+
+    def full(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) > room:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(LbgenError, match="No space left on device"):
+        said(work)
+    assert {path: path.read_bytes() for path in tmp_path.glob("*.conf")} == before
+
+
+@pytest.mark.parametrize(
+    ("version", "words"), [("1.26", "but the fleet is for 1.26"), ("1.22", "the candidate\n")]
+)
+def test_apply_says_when_the_program_is_of_another_version(
+    tmp_path: Path, version: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "nginx"
+    program.write_text("#!/bin/sh\necho nginx version: nginx/1.22.1\n")
+    program.chmod(0o755)
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text("pools: {chat: {engine: vllm, servers: [gpu-0:8000]}}\n")
+    arguments = [
+        "apply",
+        str(fleet),
+        "-t",
+        "nginx",
+        "--to",
+        str(tmp_path / "to"),
+        "--target-version",
+        version,
+    ]
+    assert run([*arguments, "--binary", f"nginx={program}"]) == 0
+    assert words in capsys.readouterr().err
+
+
+def test_smoke_without_a_reload_is_wrong_usage(tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text("pools: {chat: {engine: vllm, servers: [gpu-0:8000]}}\n")
+    arguments = ["apply", str(fleet), "-t", "nginx", "--to", str(tmp_path / "to"), "--binary", "none"]
+    assert run([*arguments, "--smoke", "/v1/completions"]) == 2
+    assert run([*arguments, "--smoke", "v1", "--reload", "true"]) == 2
+    assert run([*arguments, "--timeout", "soon", "--reload", "true"]) == 2
+    assert not (tmp_path / "to").exists()
