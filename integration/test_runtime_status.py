@@ -49,8 +49,9 @@ def asked_status(file: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def status(site: Runtime, *words: str) -> dict[str, Any]:
     done = site.lbgen("status", fleet_of(site), "--format", "json", *words)
     assert done.returncode == 0, done.stderr
-    [balancer] = json.loads(done.stdout)["balancers"]
-    return balancer
+    balancers: list[dict[str, Any]] = json.loads(done.stdout)["balancers"]
+    assert len(balancers) == 1
+    return balancers[0]
 
 
 def by_name(balancer: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.deploy.fake_haproxy import FakeHaproxy, Server
+
+
+def fleet(tmp_path: Path, targets: dict[str, object] | None = None, **pool: object) -> Path:
+    path = tmp_path / "fleet.yaml"
+    servers = ["gpu-[0-2]:8000", "big:8000", {"address": "named:8000", "name": "n"}]
+    document = {"pools": {"chat": {"servers": servers, **pool}}, "targets": targets or {"haproxy": {}}}
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("which", "said"),
+    [
+        ("chat/gpu-9", "pool chat has no server 'gpu-9': did you mean gpu-"),
+        ("chad/gpu-0", "'chad' is not a pool of this fleet: did you mean chat?"),
+        ("gpu-0", "a server is named as POOL/SERVER, such as chat/gpu-0"),
+    ],
+)
+@pytest.mark.parametrize("command", ["drain", "undrain"])
+def test_unknown_names(lbgen, tmp_path, command, which, said):
+    ended = lbgen(command, fleet(tmp_path), which, "--socket", tmp_path / "s")
+    assert ended.code == 2
+    assert said in ended.err
+
+
+@pytest.mark.parametrize(
+    ("which", "edit"),
+    [
+        ("chat/n", "--set 'pools.chat.servers[2].state=drain'"),
+        ("chat/big", "--set 'pools.chat.servers[1]={address: \"big:8000\", state: drain}'"),
+        ("chat/gpu-1", '  - {address: "gpu-1:8000", state: drain}\n  - "gpu-0:8000"\n  - "gpu-2:8000"\n'),
+    ],
+)
+def test_nginx_is_told_with_an_edit_that_does_it(lbgen, tmp_path, which, edit):
+    path = fleet(tmp_path, {"nginx": {}})
+    ended = lbgen("drain", path, which)
+    assert ended.code == 2
+    assert "NGINX has no runtime socket" in ended.err
+    assert edit in ended.err
+    if edit.startswith("--set"):
+        shown = lbgen(
+            "show", path, "--format", "json", "--set", edit.removeprefix("--set '").removesuffix("'")
+        )
+        servers = {
+            server["name"]: server for server in json.loads(shown.out)["fleet"]["pools"]["chat"]["servers"]
+        }
+        assert servers[which.removeprefix("chat/")]["state"] == "drain"
+
+
+def test_without_a_socket_both_ways_are_named(lbgen, tmp_path):
+    ended = lbgen("drain", fleet(tmp_path), "chat/n")
+    assert ended.code == 2
+    assert "name it with --socket, or write targets.haproxy.runtime_socket" in ended.err
+
+
+def test_json_and_the_text(lbgen, tmp_path):
+    with FakeHaproxy(tmp_path / "s", n=Server(in_flight=1)) as one:
+        path = fleet(tmp_path, {"haproxy": {"runtime_socket": str(one.path)}})
+        ended = lbgen("drain", path, "chat/n")
+        assert ended.code == 0, ended.err
+        assert ended.out.startswith("chat/n: drained, no request in flight after ")
+        ended = lbgen("drain", path, "chat/n", "--format", "json")
+        value = json.loads(ended.out)
+        assert (value["pool"], value["server"], value["drained"], value["in_flight"]) == (
+            "chat",
+            "n",
+            True,
+            0,
+        )
+        assert value["balancers"] == [{"socket": str(one.path), "in_flight": 0, "error": None}]
+        ended = lbgen("undrain", path, "chat/n", "--format", "json")
+        [balancer] = json.loads(ended.out)["balancers"]
+        assert balancer["status"] == "UP"
+
+
+@pytest.mark.parametrize("state", ["down", "drain"])
+def test_what_the_fleet_takes_out_cannot_be_put_back(lbgen, tmp_path, state):
+    path = fleet(tmp_path, servers=["gpu-0:8000", {"address": "named:8000", "name": "n", "state": state}])
+    ended = lbgen("undrain", path, "chat/n", "--socket", tmp_path / "s")
+    assert ended.code == 2
+    assert f"the fleet itself says state: {state}" in ended.err
+    assert "--set 'pools.chat.servers[1].state=up'" in ended.err
+
+
+@pytest.mark.parametrize(("option", "text"), [("--timeout", "soon"), ("--timeout", "-1s")])
+def test_bad_times(lbgen, tmp_path, option, text):
+    ended = lbgen("drain", fleet(tmp_path), "chat/n", "--socket", tmp_path / "s", option, text)
+    assert ended.code == 2
+    assert option in ended.err
+
+
+def test_status_wants_something_to_ask(lbgen, tmp_path):
+    ended = lbgen("status", fleet(tmp_path))
+    assert ended.code == 2
+    assert "there is nothing to ask" in ended.err
+
+
+def test_status_exit_codes(lbgen, tmp_path):
+    names = {name: Server() for name in ("gpu-0", "gpu-1", "gpu-2", "big", "n")}
+    with FakeHaproxy(tmp_path / "s", **names) as one:
+        path = fleet(tmp_path, {"haproxy": {"runtime_socket": str(one.path)}})
+        assert lbgen("status", path, "--exit-code").code == 0
+        one.servers["n"].weight = 7
+        assert lbgen("status", path).code == 0
+        ended = lbgen("status", path, "--exit-code")
+        assert ended.code == 1
+        value = json.loads(lbgen("status", path, "--format", "json").out)
+        assert [one["target"] for one in value["balancers"]] == ["haproxy"]
+    ended = lbgen("status", path)
+    assert ended.code == 2
+    assert "no answer on the runtime socket" in ended.err

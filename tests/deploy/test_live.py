@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lbgen.deploy.inventory import Inventory, read_haproxy
+from lbgen.deploy.live import can_add, obstacle
+from lbgen.deploy.plan import make_plan
+from lbgen.files import write_files
+from lbgen.model import Pool, StrategyChoice
+from lbgen.render import render
+from tests import factory
+from tests.deploy.fake_haproxy import FakeHaproxy, Server
+
+
+def pool(names: str, **values: object) -> Pool:
+    return factory.pool(servers=factory.servers(names), **values)
+
+
+def inventory(one: Pool) -> Inventory:
+    fleet = factory.fleet(one, targets=(factory.settings("haproxy", "2.6"),))
+    return read_haproxy(render(fleet, "haproxy")[0].text)
+
+
+def addable(one: Pool) -> bool:
+    entry = inventory(one).pools["chat"]
+    return can_add(entry, next(reversed(entry.servers.values())))
+
+
+@pytest.mark.parametrize("strategy", ["round_robin", "least_conn", "random_two"])
+def test_an_address_fits_into_a_running_pool(strategy: str) -> None:
+    assert addable(pool("10.0.0.[1-3]:8000", strategy=StrategyChoice(strategy)))
+    assert addable(pool("[fd00::2]:8000", strategy=StrategyChoice(strategy)))
+
+
+def test_what_only_a_reload_can_do() -> None:
+    assert not addable(pool("gpu-[0-3]:8000")), "the socket looks up no names"
+    assert not addable(pool("10.0.0.[1-3]:8000", strategy=StrategyChoice("pack"), max_in_flight=4))
+    assert not addable(pool("10.0.0.[1-3]:8000", strategy=StrategyChoice("kv_cache"))), (
+        "agent-send ends in \\n"
+    )
+
+
+def words(tmp_path: Path, old: Pool, new: Pool) -> dict[str, bool]:
+    fleets = [factory.fleet(one, targets=(factory.settings("haproxy", "2.6"),)) for one in (old, new)]
+    write_files(tmp_path, render(fleets[0], "haproxy"))
+    plan = make_plan("haproxy", tmp_path, render(fleets[1], "haproxy"), socket=True)
+    return {step.words: step.reload for step in plan.steps}
+
+
+def test_a_plan_says_which_way(tmp_path: Path) -> None:
+    assert words(tmp_path, pool("10.0.0.[1-3]:8000"), pool("10.0.0.[2-4]:8000")) == {
+        "+ 10.0.0.4": False,
+        "- 10.0.0.1": False,
+    }
+    assert words(tmp_path, pool("gpu-[1-3]:8000"), pool("gpu-[2-4]:8000")) == {
+        "+ gpu-4": True,
+        "- gpu-1": False,
+    }
+
+
+def test_an_agents_base_and_a_name_need_a_reload(tmp_path: Path) -> None:
+    old = pool("10.0.0.[1-3]:8000", strategy=StrategyChoice("kv_cache"))
+    servers = (old.servers[0]._replace(weight=2), *old.servers[1:])
+    found = words(tmp_path, old, old._replace(servers=servers))
+    assert {reload for text, reload in found.items() if " weight " in text} == {True}
+    named = old.servers[0]._replace(address=old.servers[0].address._replace(host="gpu"), name="10.0.0.1")
+    plain = pool("10.0.0.[1-3]:8000")
+    found = words(tmp_path, plain, plain._replace(servers=(named, *plain.servers[1:])))
+    assert {reload for text, reload in found.items() if " address " in text} == {True}
+
+
+def test_obstacles(tmp_path: Path) -> None:
+    one, two = inventory(pool("10.0.0.1:8000")), inventory(pool("10.0.0.[1-2]:8000"))
+    assert "no answer" in obstacle(str(tmp_path / "nobody"), one, two)
+    with FakeHaproxy(tmp_path / "s", **{"10.0.0.2": Server()}) as balancer:
+        assert "10.0.0.1 does not run" in obstacle(str(balancer.path), one, two)
+    with FakeHaproxy(tmp_path / "t", **{"10.0.0.1": Server(), "10.0.0.2": Server()}) as balancer:
+        assert "10.0.0.2 still runs from before" in obstacle(str(balancer.path), one, two)
+        assert obstacle(str(balancer.path), two, two) == ""

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+from lbgen.cli.status_text import text_of, value_of
+from lbgen.deploy.inventory import Inventory, read_haproxy
+from lbgen.deploy.running import RunningPool
+from lbgen.deploy.status import HaproxyStatus, NginxStatus, NoStatus, haproxy_status, nginx_status
+from lbgen.model import Metrics, Secret
+from lbgen.render import render
+from lbgen.secret_values import RealSecrets
+from lbgen.units import Address
+from tests import factory
+from tests.deploy.fake_haproxy import FakeHaproxy, Server
+
+STUB = (
+    "Active connections: 7 \nserver accepts handled requests\n 16 15 34 \nReading: 1 Writing: 4 Waiting: 2 \n"
+)
+
+
+def inventory(**values: object) -> Inventory:
+    pool = factory.pool(servers=factory.servers("10.0.0.1:8000", **values))
+    fleet = factory.fleet(pool, targets=(factory.settings("haproxy", "2.6"),))
+    return read_haproxy(render(fleet, "haproxy")[0].text)
+
+
+def asked(tmp_path: Path, file: Inventory, **server: object) -> HaproxyStatus:
+    with FakeHaproxy(tmp_path / "s", **{"10.0.0.1": Server(**server)}) as one:
+        status = haproxy_status(str(one.path), file)
+    assert isinstance(status, HaproxyStatus)
+    return status
+
+
+def test_a_server_in_text_and_json(tmp_path: Path) -> None:
+    status = asked(tmp_path, inventory(max_in_flight=9), in_flight=4, cap="9")
+    assert status.differences == ()
+    [server] = status.servers.values()
+    assert (server.state, server.in_flight, server.cap, server.rate, server.check) == (
+        "up",
+        4,
+        9,
+        3,
+        "L7OK 200",
+    )
+    assert value_of(status)["uptime_s"] == 61
+
+
+def test_the_table_and_what_differs(tmp_path: Path) -> None:
+    with FakeHaproxy(tmp_path / "s", **{"10.0.0.1": Server(weight=5, admin=8), "x": Server()}) as one:
+        status = haproxy_status(str(one.path), inventory(weight=2))
+    assert isinstance(status, HaproxyStatus)
+    found = [f"{one.server} {one.words}" for one in status.differences]
+    assert found == [
+        "10.0.0.1 runs with weight 5, in the file 2",
+        "10.0.0.1 was drained at run time",
+        "x runs and is not in the file",
+    ]
+
+
+def test_text_of_a_pool(tmp_path: Path) -> None:
+    status = asked(tmp_path, inventory(), in_flight=4)._replace(pools={"chat": RunningPool(4, 1, 3)})
+    lines = text_of(status).splitlines()
+    assert lines[0].startswith("haproxy 3.0.11 at ")
+    assert [line.split() for line in lines[2:]] == [
+        ["state", "weight", "in", "flight", "queued", "req/s", "last", "check"],
+        ["pool", "chat", "4", "1", "3"],
+        ["10.0.0.1", "up", "for", "61s", "1", "4", "0", "3", "L7OK", "200"],
+    ]
+
+
+def test_a_place_where_nobody_answers(tmp_path: Path) -> None:
+    status = haproxy_status(str(tmp_path / "nobody"), inventory())
+    assert isinstance(status, NoStatus)
+    assert "no answer on the runtime socket" in status.error
+    assert value_of(status)["error"] == status.error
+
+
+@contextmanager
+def web(answer: Callable[[BaseHTTPRequestHandler], tuple[int, str]]) -> Iterator[Metrics]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            code, text = answer(self)
+            self.send_response(code)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            password = Secret("env", "PASSWORD")
+            yield Metrics((Address("127.0.0.1", server.server_port),), (), "u", password, ("metrics",))
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_nginx_with_a_password() -> None:
+    def answer(request: BaseHTTPRequestHandler) -> tuple[int, str]:
+        known = request.headers["Authorization"] == "Basic dTpwdw=="
+        return (200, STUB) if known and request.path == "/stub_status" else (401, "")
+
+    with web(answer) as metrics:
+        status = nginx_status(metrics, RealSecrets({"PASSWORD": "pw"}))
+        wrong = nginx_status(metrics, RealSecrets({"PASSWORD": "other"}))
+        none = nginx_status(metrics, RealSecrets({}))
+    assert isinstance(status, NginxStatus)
+    assert status[1:] == (7, 16, 15, 34, 1, 4, 2)
+    assert "3 requests in flight, 7 open connections (1 sending a request, 2 idle), 34 requests" in text_of(
+        status
+    )
+    assert isinstance(wrong, NoStatus)
+    assert "answers 401" in wrong.error
+    assert isinstance(none, NoStatus)
+    assert "PASSWORD" in none.error
+
+
+def test_somebody_else_on_the_metrics_port() -> None:
+    with web(lambda _: (200, "hello")) as metrics:
+        status = nginx_status(metrics, RealSecrets({"PASSWORD": "pw"}))
+    assert isinstance(status, NoStatus)
+    assert "something else than NGINX's stub_status" in status.error
