@@ -46,6 +46,7 @@ class Wanted(NamedTuple):
     seed: int
     profiles: tuple[str, ...]
     slots: int | None
+    fresh_connections: bool
     runtime: str
     images: tuple[str, ...]
     stand_ins: bool
@@ -78,6 +79,11 @@ class Wanted(NamedTuple):
 @option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Which requests are drawn.")
 @option("--profile", "profiles", multiple=True, metavar="[GLOB=]NAME", help="How fast the servers are.")
 @option("--slots", type=click.IntRange(1, 100_000), help="Requests that a server computes at once.")
+@option(
+    "--fresh-connections",
+    is_flag=True,
+    help="Send each request on a connection of its own, as clients without keep-alive do.",
+)
 @option(
     "--runtime",
     type=click.Choice(["auto", "docker", "process"]),
@@ -147,7 +153,7 @@ def _run(console: Console, made: Plan, wanted: Wanted) -> Trial:
             f"trial: {planned} runs of {wanted.requests} requests with --runtime {runtime.name}, "
             f"at {made.speed:.3g} times the GPUs' speed"
         )
-        for row in conduct(made, runtime, console.detail):
+        for row in conduct(made, runtime, console.detail, fresh=wanted.fresh_connections):
             rows.append(row)
             console.note(f"trial: {len(rows)} of {planned} runs done")
     return Trial(made.predictions[0], tuple(rows), made.speed, runtime.name)

@@ -55,7 +55,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Measured, l
         notes: list[str] = []
         rest = iter(late_s)
 
-        def pretended(_serving: Any, _sent: Any, _servers: Any, speed: float, _follow: Any) -> Taken:
+        def pretended(_serving: Any, _sent: Any, _servers: Any, speed: float) -> Taken:
             speeds.append(speed)
             late = next(rest)
             if late is None:

@@ -120,8 +120,13 @@ def plan(question: Question, say: Callable[[str], None], *, stand_ins: bool = Fa
     return Plan(question, tuple(predictions), chosen, way)
 
 
-def conduct(made: Plan, runtime: Runtime, detail: Callable[[str], None]) -> Iterator[Measured]:
-    """Yield each strategy on each target as it is measured. Raises `RigError`."""
+def conduct(
+    made: Plan, runtime: Runtime, detail: Callable[[str], None], *, fresh: bool = False
+) -> Iterator[Measured]:
+    """Yield each strategy on each target as it is measured. Raises `RigError`.
+
+    `fresh`: each request has a connection of its own.
+    """
     question, way = made.question, made.way
     profiles = {one.name: one.profile for one in made.predictions[0].setup.servers}
     engine = question.pool.engine if question.pool.engine in engine_metrics.NAMES else "vllm"
@@ -143,7 +148,7 @@ def conduct(made: Plan, runtime: Runtime, detail: Callable[[str], None]) -> Iter
             sender = Sender(question.workload, way, asked.pool, keys)
             with runtime.balancer(asked, way) as serving:
                 detail(f"{target}, {row.strategy}: {_differences(fleet, target, serving.files)}")
-                yield _measured(made, found, row, Run(serving, sender, servers), detail)
+                yield _measured(made, found, row, Run(serving, sender, servers, fresh), detail)
 
 
 class Run(NamedTuple):
@@ -152,6 +157,8 @@ class Run(NamedTuple):
     serving: Serving
     sender: Sender
     servers: Mapping[str, Standing]
+    fresh: bool
+    """Each request has a connection of its own."""
 
 
 def _measured(made: Plan, found: Answer, row: Row, run: Run, detail: Callable[[str], None]) -> Measured:
@@ -179,8 +186,8 @@ def _measured(made: Plan, found: Answer, row: Row, run: Run, detail: Callable[[s
 def _once(made: Plan, found: Answer, run: Run, factor: float) -> measure.Taken:
     question = made.question
     requests = question.workload.requests(question.seeds[0], found.rate_per_s, question.requests)
-    sent = run.sender.planned(requests, factor)
-    return measure.measure(run.serving, sent, run.servers, factor, run.sender.follow)
+    sent = measure.Load(run.sender.planned(requests, factor), run.sender.follow, run.fresh)
+    return measure.measure(run.serving, sent, run.servers, factor)
 
 
 def _slack_s(found: Answer, factor: float) -> float:

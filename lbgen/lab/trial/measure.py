@@ -51,13 +51,16 @@ class TooLateError(RigError):
     """Driver or mocks could not keep up: nothing can be told of the run."""
 
 
-def measure(
-    serving: Serving,
-    sent: Sequence[load.Planned],
-    servers: Mapping[str, Standing],
-    speed: float,
-    follow: load.Follow | None = None,
-) -> Taken:
+class Load(NamedTuple):
+    """What is sent, and how."""
+
+    planned: Sequence[load.Planned]
+    follow: load.Follow | None = None
+    fresh: bool = False
+    """Each request has a connection of its own."""
+
+
+def measure(serving: Serving, sent: Load, servers: Mapping[str, Standing], speed: float) -> Taken:
     """Send all requests and return the figures, in virtual seconds. Raises `RigError`, `TooLateError`."""
     for one in servers.values():
         _control(one.control, "POST", "reset")
@@ -65,7 +68,9 @@ def measure(
         _control(one.control, "POST", "configure", speed=speed)
     begin = time.monotonic()
     try:
-        results = asyncio.run(load.run(serving.url, sent, tls=serving.tls, follow=follow))
+        results = asyncio.run(
+            load.run(serving.url, sent.planned, tls=serving.tls, follow=sent.follow, fresh=sent.fresh)
+        )
     except load.CouldNotKeepUpError as error:
         raise TooLateError(f"{error}; {ADVICE}") from None
     states = [_control(one.control, "GET", "state") for one in servers.values()]
