@@ -1,0 +1,44 @@
+"""Just enough of HAProxy for trials on machines without it: passes connections on to servers in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from itertools import cycle
+from pathlib import Path
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+    except OSError:
+        pass
+    finally:
+        writer.close()
+
+
+async def serve(text: str) -> None:
+    servers = cycle(re.findall(r"^\s+server \S+ ([\d.]+):(\d+)", text, re.MULTILINE))
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, port = next(servers)
+        there = await asyncio.open_connection(host, int(port))
+        await asyncio.gather(pump(reader, there[1]), pump(there[0], writer))
+
+    binds = re.findall(r"^\s+bind ([\d.]+):(\d+)", text, re.MULTILINE)
+    for host, port in binds:
+        await asyncio.start_server(connected, host, int(port))
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    if "-v" in sys.argv:
+        print("HAProxy version 3.2.0 2025/05/28")
+        sys.exit()
+    text = Path(sys.argv[-1]).read_text()
+    if "bogus" in text:
+        sys.exit(f"[ALERT] (1) : config : parsing [{sys.argv[-1]}:9] : unknown keyword 'bogus'")
+    asyncio.run(serve(text))

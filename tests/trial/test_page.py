@@ -1,0 +1,59 @@
+"""A trial's report and table: what was predicted beside what was measured."""
+
+import re
+
+from lbgen.lab.trial.page import page
+from lbgen.lab.trial.told import text
+from lbgen.render import builtin_templates
+from tests.trial.trials import made_up
+
+
+def test_each_row_is_there_twice() -> None:
+    html = page(made_up(), builtin_templates())
+    cells = re.findall(r"<td>(.*?)</td>", html)
+    assert (cells.count("predicted"), cells.count("measured")) == (4, 4)
+    assert "<h1>What strategies do to chat, measured</h1>" in html
+    assert "{{" not in html
+
+
+def test_what_was_predicted_is_dashed_in_the_same_colour() -> None:
+    html = page(made_up(), builtin_templates())
+    chart = html[html.index('data-chart="ttft"') : html.index('data-chart="e2e"')]
+    curves = re.findall(r'<polyline class="curve ([^"]*)".*?<title>([^<]*)</title>', chart)
+    assert len(curves) == 8
+    for (dashed, before), (plain, after) in zip(curves[::2], curves[1::2], strict=True):
+        assert dashed == f"{plain} dashed"
+        assert (before.rpartition(", ")[0], before[-9:]) == (after.rpartition(", ")[0], "predicted")
+    assert len({style for style, _ in curves}) == 8
+
+
+def test_missed_expectations_come_first() -> None:
+    html = page(made_up(), builtin_templates(), ["load_stdev<1: does not hold for a & b"])
+    words = html[html.index('class="words"') :]
+    assert (
+        words[: words.index("99 of 100")].count("Expected load_stdev&lt;1: does not hold for a &amp; b.") == 1
+    )
+
+
+def test_hits_are_a_column_only_where_there_are_some() -> None:
+    assert "hits" not in text(made_up()).splitlines()[2].split()
+    trial = made_up("shared")
+    rows = [
+        row._replace(
+            measured=row.measured._replace(runs=(row.measured.runs[0]._replace(prefix_hit_ratio=0.5),))
+        )
+        for row in trial.rows
+    ]
+    lines = text(trial._replace(rows=tuple(rows))).splitlines()
+    assert "hits" in lines[2].split()
+    assert [line.split()[-2] for line in lines[3:11]] == ["-", "50%"] * 4
+
+
+def test_failures_are_told_by_kind() -> None:
+    trial = made_up()
+    (run,) = trial.rows[0].measured.runs
+    failed = trial.rows[0].measured._replace(runs=(run._replace(errors={"429": 3, "cut short": 1}),))
+    told = text(trial._replace(rows=(trial.rows[0]._replace(measured=failed), *trial.rows[1:])))
+    assert "  round_robin on nginx: 3 x 429, 1 x cut short" in told
+    assert "the fleet's own limits" in told
+    assert "Failed:" not in text(made_up())
