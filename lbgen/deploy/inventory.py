@@ -82,7 +82,7 @@ def read_nginx(text: str) -> Inventory:
 def _place(line: str, blocks: list[str], sections: dict[str, list[str]]) -> None:
     """Add a line to the section that the open blocks make."""
     listener = _LISTENER.fullmatch(line)
-    if listener:
+    if listener and blocks:
         blocks[-1] = listener[1]
     elif line == "}" and blocks:
         blocks.pop()
@@ -121,9 +121,9 @@ def _nginx_pool(lines: list[str]) -> PoolEntry:
     strategy, settings = "round robin", []
     for line in lines:
         words = line.rstrip(";").split()
-        if words[0] == "server":
+        if words[:1] == ["server"] and len(words) > 1:
             servers[words[1]] = _nginx_server(words[1], words[2:])
-        elif words[0] in _NGINX_METHODS:
+        elif words and words[0] in _NGINX_METHODS:
             strategy = " ".join(words)
         else:
             settings.append(line)
@@ -136,12 +136,17 @@ def _nginx_server(address: str, words: list[str]) -> ServerEntry:
     known = {"weight", "max_conns", "backup", "down", "drain"}
     return ServerEntry(
         address,
-        int(values.get("weight", 1)),
-        int(values["max_conns"]) if "max_conns" in values else None,
+        _number(values.get("weight")) or 1,
+        _number(values.get("max_conns")),
         state,
         "backup" in values,
         tuple(word for word in words if word.partition("=")[0] not in known),
     )
+
+
+def _number(text: str | None) -> int | None:
+    """Return a number; None for what is none, such as a variable in a file that others wrote."""
+    return int(text) if text and text.isdecimal() else None
 
 
 def read_haproxy(text: str) -> Inventory:
@@ -179,7 +184,7 @@ def _haproxy_pool(lines: list[str]) -> PoolEntry:
     default: list[str] = []
     for line in lines:
         words = line.split()
-        if words[0] == "server":
+        if words[0] == "server" and len(words) > 2:
             servers[words[1]] = _haproxy_server(words[2], default + words[3:])
         elif words[0] == "default-server":
             default = words[1:]
@@ -194,14 +199,15 @@ def _haproxy_pool(lines: list[str]) -> PoolEntry:
 def _haproxy_server(address: str, words: list[str]) -> ServerEntry:
     places = [at for at, word in enumerate(words[:-1]) if word in {"weight", "maxconn"}]
     values = {words[at]: words[at + 1] for at in places}
-    weight = int(values.get("weight", 1))
+    weight = _number(values.get("weight", "1"))
+    weight = 1 if weight is None else weight
     state = "down" if "disabled" in words else "drain" if weight == 0 else "up"
     said = {*places, *(at + 1 for at in places)}  # by place: 'rise 2' is not the 2 of 'weight 2'
     said |= {at for at, word in enumerate(words) if word in {"disabled", "backup"}}
     return ServerEntry(
         address,
         weight,
-        int(values["maxconn"]) if "maxconn" in values else None,
+        _number(values.get("maxconn")),
         state,
         "backup" in words,
         tuple(word for at, word in enumerate(words) if at not in said),

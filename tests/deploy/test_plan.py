@@ -3,8 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from lbgen.cli.plan import gathered
+from lbgen.deploy.inventory import READERS
 from lbgen.deploy.plan import make_plan
+from lbgen.deploy.words import steps
 from lbgen.files import write_files
 from lbgen.model import Pool, State, StrategyChoice
 from lbgen.render import render
@@ -102,3 +107,22 @@ def test_the_header_of_a_side_file_is_no_change(target: str, tmp_path: Path) -> 
     plan = make_plan(target, tmp_path, render(factory.fleet(chat(), digest="1" * 12), target))
     assert plan.steps == ()
     assert not plan.is_empty
+
+
+TEXTS = """
+upstream a {|upstream b {|}|;|server;|server a|server a weight=|server a weight=x max_conns=$m|server b down
+least_conn;|server {|# listener a|listen 80;|listen|location / {|location = /x {|return 200;|²
+backend a|backend|frontend a|listen a|defaults|    server s a:1 weight "${W}" maxconn ${M}|    server s
+    server s a:1 weight 0|    server t a:2 disabled|    default-server|    default-server weight x|    balance
+    bind|    bind :80|    option httpchk
+"""
+LINES = st.lists(st.sampled_from(TEXTS.strip("\n").replace("\n", "|").split("|")), max_size=12)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@given(old=LINES, new=LINES)
+def test_whatever_others_wrote_is_read(target: str, old: list[str], new: list[str]) -> None:
+    before, after = (READERS[target]("\n".join(lines)) for lines in (old, new))
+    told = list(steps(before, after, socket=True))
+    assert bool(told) == (before != after)
+    assert list(gathered(told)) or not told
