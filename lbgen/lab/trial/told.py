@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from lbgen.lab.trial.conduct import Measured, Trial
     from lbgen.simulate.result import Row
 
-TOLERANCE = (
-    "latencies within 15 % (or two decode steps and 5 ms of the clock), shares of the servers within 5 points"
-)
+TOLERANCE = "15 % of a latency (or two decode steps and 5 ms of the clock) and 5 points of a server's share"
 HEADER = (
     "strategy", "target", "", "requests", "failed", "first token", "P99", "answer P50", "P99", "spread",
     "hits", "tokens/s",
@@ -91,17 +89,17 @@ def agreement(rows: Sequence[Measured]) -> list[str]:
     """Return what prediction and measurement do not agree on."""
     apart = [(row_name(row.measured), gap) for row in rows for gap in row.gaps if not gap.agrees]
     if not apart:
-        return [f"Prediction and measurement agree: {TOLERANCE}."]
-    lines = [f"Prediction and measurement agree ({TOLERANCE}), but for:"]
+        return [f"Prediction and measurement agree; tolerated are {TOLERANCE}."]
+    lines = [f"Prediction and measurement agree but for what follows; tolerated are {TOLERANCE}."]
     for name, gap in apart:
-        lines.append(f"  {name}: {gap.told}: {_verdict(gap)}")
+        lines.append(f"  {name}: {gap.told}; {_verdict(gap)}")
     return lines
 
 
 def _verdict(gap: Gap) -> str:
     if gap.by_chance:
-        return "chance: requests that swap places do as much"
-    return "our own programs were as late, below" if gap.by_lateness else "more than chance"
+        return "that is chance, requests that swap places do as much"
+    return "our own programs were late enough for that" if gap.by_lateness else "that is more than chance"
 
 
 def _failures(rows: Sequence[Measured]) -> list[str]:
