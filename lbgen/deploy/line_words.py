@@ -67,9 +67,8 @@ def _places(lines: Sequence[str]) -> str:
 
 def _placeless(lines: Sequence[str]) -> list[str]:
     """Return the lines, of those that bind only how; each once, for there may be more addresses now."""
-    return list(
-        dict.fromkeys(" ".join(line.split()[2:]) if line.startswith(_BINDS) else line for line in lines)
-    )
+    bare = (" ".join(line.split()[2:]) if line.startswith(_BINDS) else line for line in lines)
+    return list(dict.fromkeys(filter(None, bare)))
 
 
 def line_words(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
@@ -88,7 +87,7 @@ def _by_topic(lines: Mapping[str, int]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for line in lines:
         topic = next((name for pattern, name in _TOPICS if re.search(pattern, line)), "settings")
-        found.setdefault(topic, []).append(line.rstrip(";"))
+        found.setdefault(topic, []).append(line.rstrip(";") or line)
     return found
 
 
