@@ -47,7 +47,7 @@ def files_mark(digest: str) -> str:
 
 
 def files_named(text: str) -> str:
-    """Return the fingerprint that a live probe's answer, or the configuration with it, names; else nothing."""
+    """Return the fingerprint that a live probe's answer, or the configuration with it, names; or nothing."""
     found = re.search(r'"files": "([0-9a-f]+)"', text)
     return found[1] if found else ""
 
