@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 LINE_LIMIT = 512
 """Bytes of a question that are read; HAProxy's ``agent-send`` strings are shorter."""
 ASK_TIMEOUT_S = 5.0
+PATIENCE_S = 5.0
+"""How long an engine may take for its page: busy ones take seconds, and their figures are worth the wait."""
 BACKLOG = 4096
 """Questions that may wait to be taken: HAProxy asks for 1,000 servers within a second."""
 OK = 200
@@ -63,6 +65,7 @@ class Agent:
         """`interval`: seconds between two looks at a server."""
         self.watched = {(one.pool, one.name): one for one in watched}
         self.pools, self.interval = pools, interval
+        self.patience_s = PATIENCE_S
         self.scrapes = self.failures = self.answers = 0
 
     def answer(self, question: str, now: float) -> str:
@@ -130,7 +133,7 @@ async def run(agent: Agent, checks: Address, status: Address | None, started: Ca
         agent.serve_question, checks.host, checks.port, limit=LINE_LIMIT, backlog=BACKLOG, reuse_address=True
     )
     runner = await status_pages(agent, status) if status else None
-    timeout = ClientTimeout(total=max(1.0, agent.interval * 2))
+    timeout = ClientTimeout(total=agent.patience_s)
     async with server, ClientSession(connector=TCPConnector(limit=0), timeout=timeout) as session:
         watched = agent.watched.values()
         tasks = [

@@ -130,6 +130,6 @@ def _interval(text: str) -> float:
         seconds = parse_duration(text) / 1_000
     except ValueError as error:
         raise click.UsageError(f"--interval: {error}") from None
-    if not 0.1 <= seconds <= 60:
-        raise click.UsageError("--interval: is from 100ms to 60s")
+    if not 0.1 <= seconds <= 5:
+        raise click.UsageError("--interval: is from 100ms to 5s")
     return seconds

@@ -32,7 +32,9 @@ def agent(*ports: int, cap: int | None = None, interval: float = 0.1) -> Agent:
         Watched("chat", name, f"http://127.0.0.1:{port}/metrics", VLLM, cap)
         for name, port in zip(names, ports, strict=True)
     )
-    return Agent(watched, {"chat": Pool(names, 0.95)}, interval)
+    made = Agent(watched, {"chat": Pool(names, 0.95)}, interval)
+    made.patience_s = 0.5
+    return made
 
 
 def seen(one: Agent, name: str, *readings: Reading) -> None:
