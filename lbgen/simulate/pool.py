@@ -5,11 +5,12 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from lbgen.model import State
+from lbgen.model import State, StrategyChoice
 from lbgen.problems import LbgenError
 from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
 from lbgen.simulate.setup import Detection, QueueSetup, ServerSetup, Setup
 from lbgen.strategies.registry import ALIASES, STRATEGIES
+from lbgen.targets.haproxy.learned import sticks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,13 +38,21 @@ def setup_of(fleet: Fleet, pool: Pool, strategy: str, target: str | None, profil
     return Setup(
         servers=tuple(_server(pool, server, profile_of(server.name, profiles)) for server in pool.servers),
         strategy=strategy,
-        parameters={**defaults, **own},
+        parameters={**defaults, **own, **_hashed(fleet, pool, strategy, target)},
         flavour=flavour if flavour in known.choosers else IDEAL,
         balancers=fleet.balancers.instances,
         queue=None if target == "nginx" else _queue(pool),
         retries=pool.retry.attempts if "connect" in pool.retry.on else 0,
         detection=_detection(pool, target),
     )
+
+
+def _hashed(fleet: Fleet, pool: Pool, strategy: str, target: str | None) -> Mapping[str, object]:
+    """Return what tells HAProxy's `prefix` to hash, for a pool where it cannot learn."""
+    if strategy != "prefix" or target != "haproxy":
+        return {}
+    learned = sticks(fleet, pool._replace(strategy=StrategyChoice(strategy)))
+    return {} if learned else {"hashed": True}
 
 
 def profile_of(server: str, texts: Sequence[str]) -> Profile:

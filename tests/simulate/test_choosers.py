@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lbgen.fleet.load import load
+from lbgen.fleet.source import Source
+from lbgen.simulate.pool import setup_of
 from lbgen.simulate.request import Request
 from lbgen.strategies.registry import STRATEGIES
 
@@ -164,3 +167,12 @@ def test_what_has_no_key_is_spread() -> None:
 def test_pack_fills_the_first_server_first() -> None:
     servers = [Seen(index, cap=3) for index in range(3)]
     assert choices(chooser("pack", "haproxy"), servers, 7, hold=True) == [0, 0, 0, 1, 1, 1, 2]
+
+
+@pytest.mark.parametrize(("balancers", "hashed"), [("1", None), ("2", True)])
+def test_haproxy_is_simulated_as_it_is_rendered(balancers: str, hashed: bool | None) -> None:
+    text = f'balancers: {balancers}\npools: {{chat: {{servers: "gpu-[0-1]:8000"}}}}\n'
+    fleet = load([Source("fleet.yaml", text)], environ={}).fleet
+    assert fleet is not None
+    setup = setup_of(fleet, fleet.pool("chat"), "prefix", "haproxy", ())
+    assert setup.parameters.get("hashed") is hashed

@@ -21,12 +21,14 @@ FLOOR = 2
 class HaproxyPrefix:
     """The least busy server becomes a prefix's home; above its share the least busy one helps out.
 
-    HAProxy knows a home when the first answer begins, here it is known at once. Servers that are not alike
-    are hashed. Of several balancers each has a table of its own, as if they had not been named as peers.
+    HAProxy knows a home when the first answer begins, here it is known at once; and of several balancers
+    each has a table of its own. Where lbgen makes HAProxy hash (parameter `hashed`), and where servers are
+    not alike, prefixes are hashed.
     """
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._factor: float = parameters.get("load_factor", 1.25)
+        self._learns = not parameters.get("hashed")
         self._homes: dict[str, int] = {}
         self._least_conn = HaproxyLeastConn({})
         self._hashed = HashedPrefix(parameters)
@@ -34,7 +36,7 @@ class HaproxyPrefix:
     def choose(self, request: RequestView, servers: Sequence[ServerView], random: Random) -> int | None:
         """Return the home of the request's prefix while that has room, else the least busy server."""
         alive = [server for server in servers if server.available]
-        if len({(server.weight, server.cap) for server in alive}) > 1:
+        if not self._learns or len({(server.weight, server.cap) for server in alive}) > 1:
             return self._hashed.choose(request, servers, random)
         key = request.prefix
         at_home = next((one for one in alive if one.index == self._homes.get(key or "")), None)
