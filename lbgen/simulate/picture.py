@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 HEAD = 50
 """Height of a panel's title and words."""
 LEGEND_LINE, LEGEND_WIDTH = 16, 100
+LETTER = 6
+"""Width of a letter, about."""
 LETTERS = 62
 """Letters of the headline that fit below one panel."""
 
@@ -97,10 +99,9 @@ def _latency(row: Row) -> str:
 
 
 def _legend(chart: Chart) -> list[Entry]:
-    in_line = max(1, (RIGHT - LEFT) // LEGEND_WIDTH)
+    width = max(LEGEND_WIDTH, 40 + LETTER * max((len(curve.name) for curve in chart.curves), default=0))
+    in_line = max(1, (RIGHT - LEFT) // width)
     return [
-        Entry(
-            curve, LEFT + LEGEND_WIDTH * (number % in_line), BOTTOM + 36 + LEGEND_LINE * (number // in_line)
-        )
+        Entry(curve, LEFT + width * (number % in_line), BOTTOM + 36 + LEGEND_LINE * (number // in_line))
         for number, curve in enumerate(chart.curves)
     ]

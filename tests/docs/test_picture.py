@@ -33,6 +33,20 @@ def test_the_readme_shows_it() -> None:
     assert "](docs/images/in-flight.svg)" in (ROOT / "README.md").read_text()
 
 
+def test_long_names_have_lines_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "picture.svg"
+    names = [f"gpu-{number}.inference.internal.example.org" for number in (0, 1)]
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(f"pools: {{chat: {{servers: ['{names[0]}:8000', '{names[1]}:8000']}}}}\n")
+    few = ["--requests=200", "--seed=1", "--strategy=least_conn"]
+    assert run(["simulate", str(fleet), *few, "--report", str(path)]) == 0
+    texts = ET.fromstring(path.read_text()).iter("{http://www.w3.org/2000/svg}text")
+    places = [(one.attrib["x"], one.attrib["y"]) for one in texts if one.text in names]
+    assert len(places) == 2
+    assert len({x for x, _ in places}) == 1
+    assert len({y for _, y in places}) == 2
+
+
 @pytest.mark.parametrize(
     ("words", "charts"),
     [
