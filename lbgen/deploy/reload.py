@@ -29,6 +29,9 @@ VERIFY_S = 15.0
 """How long the new workers may take to answer."""
 PROBE_S, READY_S = 2.0, 10.0
 """How long a probe may take; for `ready`, NGINX asks one server of each pool in turn."""
+IN_A_ROW, PAUSE_S = 6, 0.05
+"""How often the new workers have to answer, and how many seconds apart: NGINX tells the old ones to leave
+100 ms after it started the new ones (``ngx_master_process_cycle``)."""
 COMMAND_TIMEOUT_S = 120
 
 
@@ -140,12 +143,14 @@ def _unseen(listener: Listener, name: str) -> str:
 
 
 def _wait(listener: Listener, target: str, name: str, end: float, deadline: float) -> None:
-    said = "is not asked"
+    """Wait for several answers of new workers in a row: at first the old ones take connections, too."""
+    said, seen = "is not asked", 0
     while time.monotonic() < end:
         found, said = _live(listener, target)
-        if found == name:
+        seen = seen + 1 if found == name else 0
+        if seen == IN_A_ROW:
             return
-        time.sleep(0.1)
+        time.sleep(PAUSE_S)
     raise LbgenError(
         f"listener {listener.name}: {url_of(listener, listener.status.live or '')} {said}, for "
         f"{deadline:.0f} s after the reload: does the balancer run with these files?"
