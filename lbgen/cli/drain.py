@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.cli.sockets import Named
+    from lbgen.model import Fleet
 
 
 @click.command(cls=Command)
@@ -69,7 +70,20 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
         console.note(f"{named} stays drained: 'lbgen undrain' takes it back")
         raise
     progress.end()
+    _say_what_is_not_seen(console, fleet, outcome)
     return _told(console, named, outcome, form)
+
+
+def _say_what_is_not_seen(console: Console, fleet: Fleet, outcome: Outcome) -> None:
+    """Say where a process from before a reload may still finish requests: no socket tells of them."""
+    limits = [target.drain_timeout / 1_000 for target in fleet.targets if target.name == "haproxy"]
+    for one in outcome.seen:
+        age = one.uptime_s + outcome.waited_s
+        if not one.error and age < max(limits, default=0):
+            console.note(
+                f"{one.place}: HAProxy was started or reloaded {age:.0f} s ago: what a process from before a "
+                "reload still finishes is not counted"
+            )
 
 
 def _told(console: Console, named: Named, outcome: Outcome, form: str) -> int:
@@ -96,7 +110,12 @@ def _json(named: Named, outcome: Outcome, *, done: bool) -> str:
         "in_flight": outcome.in_flight,
         "waited_s": round(outcome.waited_s, 3),
         "balancers": [
-            {"socket": one.place, "in_flight": one.in_flight, "error": one.error or None}
+            {
+                "socket": one.place,
+                "in_flight": one.in_flight,
+                "uptime_s": one.uptime_s,
+                "error": one.error or None,
+            }
             for one in outcome.seen
         ],
     }

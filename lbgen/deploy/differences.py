@@ -44,11 +44,11 @@ def _server(entry: ServerEntry, server: RunningServer) -> Iterator[str]:
         _is_ip(entry.address) and entry.address != server.address
     ):
         yield f"runs at {server.address}, in the file {entry.address}"
-    # An agent sets the weight all the time.
-    if entry.weight != server.weight and not server.agent:
-        yield f"runs with weight {server.weight}, in the file {entry.weight}"
-    if (entry.cap or 0) != (server.cap or 0):
-        yield f"runs with max_in_flight {server.cap or 'none'}, in the file {entry.cap or 'none'}"
+    if not server.agent:  # which sets these all the time
+        if entry.weight != server.weight:
+            yield f"runs with weight {server.weight}, in the file {entry.weight}"
+        if (entry.cap or 0) != (server.cap or 0):
+            yield f"runs with max_in_flight {server.cap or 'none'}, in the file {entry.cap or 'none'}"
     if server.held and entry.state != "down":
         yield f"was {'drained' if server.held == 'drain' else 'put into maintenance'} at run time"
     elif entry.state == "down" and not server.admin & (FORCED_MAINT | FORCED_DRAIN):

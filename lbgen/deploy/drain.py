@@ -27,6 +27,8 @@ class Seen(NamedTuple):
     """None: not known."""
     error: str = ""
     pid: str = ""
+    uptime_s: int = 0
+    """How long its process ran when the drain began."""
 
     @property
     def idle(self) -> bool:
@@ -81,11 +83,11 @@ def _taken_out(place: str, pool: str, name: str, *, bound: bool) -> Seen:
     try:
         socket = RuntimeSocket(place)
         server = the_server(socket, pool, name)
-        pid = socket.info().get("Pid", "")
+        info = socket.info()
         take_out(socket, server, "maint" if bound else "drain")
     except LbgenError as error:
         return Seen(place, error=str(error))
-    return Seen(place, server.in_flight, pid=pid)
+    return Seen(place, server.in_flight, pid=info.get("Pid", ""), uptime_s=int(info.get("Uptime_sec", "0")))
 
 
 def take_out(socket: RuntimeSocket, server: RunningServer, state: str) -> None:

@@ -76,7 +76,10 @@ def test_json_and_the_text(lbgen, tmp_path):
             True,
             0,
         )
-        assert value["balancers"] == [{"socket": str(one.path), "in_flight": 0, "error": None}]
+        assert value["balancers"] == [
+            {"socket": str(one.path), "in_flight": 0, "uptime_s": 61, "error": None}
+        ]
+        assert "reloaded 61 s ago" in ended.err
         ended = lbgen("undrain", path, "chat/n", "--format", "json")
         [balancer] = json.loads(ended.out)["balancers"]
         assert balancer["status"] == "UP"
