@@ -73,7 +73,7 @@ class Wanted(NamedTuple):
 @option(
     "--smoke",
     metavar="PATH",
-    help="After the reload, stream one small request through the first listener, such as"
+    help="After the change, stream one small request through the first listener, such as"
     " /v1/chat/completions, with the first client's key; roll back unless it is answered.",
 )
 @option(
@@ -120,6 +120,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         check=lambda main: _check(settings, choice, main),
         reload=_reload(settings.name, wanted),
         verify=_verify(fleet, settings.name, files, wanted),
+        smoke=_smoke(fleet, settings, wanted),
         outdated=lambda: runs_other(fleet, settings.name, files_named(files[0].text)),
         socket=settings.runtime_socket if settings.name == "haproxy" else None,
         expect=wanted.expect,
@@ -201,21 +202,25 @@ def _refuse_taken(main: Path) -> None:
 def _verify(
     fleet: Fleet, target: str, files: Sequence[RenderedFile], wanted: Wanted
 ) -> Callable[[], list[str]]:
-    """Return what looks whether the new workers serve; raises `click.UsageError` for a smoke without them."""
+    """Return what looks whether the new workers serve."""
     reloads = wanted.reload or wanted.pid or wanted.master_socket
     ready = ready_listeners(fleet, target) if reloads else frozenset[str]()
     name = files_named(files[0].text)
     patience = seconds("--timeout", wanted.timeout)
-    if wanted.smoke is None:
-        return lambda: verify(fleet, target, name, ready, patience)
-    if not wanted.smoke.startswith("/"):
-        raise click.UsageError(
-            f"--smoke {wanted.smoke}: is the path of a request, such as /v1/chat/completions"
-        )
-    if not reloads:
+    return lambda: verify(fleet, target, name, ready, patience)
+
+
+def _smoke(fleet: Fleet, settings: TargetSettings, wanted: Wanted) -> Callable[[], list[str]]:
+    """Return what sends the smoke request; raises `click.UsageError` for one that nobody would answer."""
+    path = wanted.smoke
+    if path is None:
+        return list
+    if not path.startswith("/"):
+        raise click.UsageError(f"--smoke {path}: is the path of a request, such as /v1/chat/completions")
+    if not (wanted.reload or wanted.pid or wanted.master_socket or settings.runtime_socket):
         raise click.UsageError("--smoke asks the new workers: say how to reload, with --reload for one")
-    request = smoke_for(fleet, wanted.smoke, wanted.smoke_model, RealSecrets())
-    return lambda: [*verify(fleet, target, name, ready, patience), smoke(fleet, target, request)]
+    request = smoke_for(fleet, path, wanted.smoke_model, RealSecrets())
+    return lambda: [smoke(fleet, settings.name, request)]
 
 
 def _reload(target: str, wanted: Wanted) -> Reload | None:

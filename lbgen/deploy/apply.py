@@ -56,6 +56,8 @@ class Job(NamedTuple):
     reload: Reload | None
     verify: Callable[[], list[str]]
     """Raises `LbgenError` when the balancer does not run with the new files."""
+    smoke: Callable[[], list[str]] = list
+    """Sends a request to a server; raises `LbgenError` when it is not answered well."""
     outdated: Callable[[], bool] = lambda: False
     """Tells whether the balancer is seen to run other files than the new ones."""
     socket: str | None = None
@@ -193,11 +195,13 @@ def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> None:
     if job.socket and not plan.reload and not _obstacle(plan, job, job.socket, say):
         change(job.socket, *_old_and_new(plan), say)
         say(f"{job.target}: changed over the runtime socket, without a reload")
+        for line in job.smoke():
+            say(line)
     elif job.reload:
         with through_reload(job.socket, plan.changes[0].path, *_old_and_new(plan), say):
             job.reload.act()
             say(f"{job.target}: reloaded ({job.reload.words})")
-            for line in job.verify():
+            for line in [*job.verify(), *job.smoke()]:
                 say(line)
         time.sleep(SETTLE_S.get(job.target, 0))
     else:

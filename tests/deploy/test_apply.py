@@ -236,3 +236,18 @@ def test_smoke_without_a_reload_is_wrong_usage(tmp_path: Path) -> None:
     assert run([*arguments, "--smoke", "v1", "--reload", "true"]) == 2
     assert run([*arguments, "--timeout", "soon", "--reload", "true"]) == 2
     assert not (tmp_path / "to").exists()
+
+
+def test_a_smoke_request_that_fails_rolls_back(tmp_path: Path) -> None:
+    said(job(tmp_path))
+    before = (tmp_path / "nginx.conf").read_bytes()
+
+    def smoke() -> list[str]:
+        assert (tmp_path / "nginx.conf").read_bytes() != before
+        raise LbgenError("no tokens")
+
+    acts: list[int] = []
+    with pytest.raises(LbgenError, match=r"(?s)no tokens.*rolled back: the old files are in place again"):
+        said(job(tmp_path, "round_robin", reload=Reload("test", lambda: acts.append(1)), smoke=smoke))
+    assert (tmp_path / "nginx.conf").read_bytes() == before
+    assert len(acts) == 2
