@@ -198,7 +198,8 @@ def _why_not(text: str) -> str:
 
 def sweep(client: DockerClient) -> None:
     """Remove what rigs left behind whose program is gone."""
-    for container in client.containers.list(all=True, filters={"label": LABEL}):
+    # Others may be removing theirs meanwhile.
+    for container in client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True):
         if is_stale(container.labels[LABEL]):
             _remove_quietly(container)
     for network in client.networks.list(filters={"label": LABEL}):

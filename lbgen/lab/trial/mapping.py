@@ -8,7 +8,7 @@ from lbgen.model import Balancers, StrategyChoice
 from lbgen.problems import LbgenError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from lbgen.model import Fleet, Health, Listener, Pool, Route, TargetSettings
     from lbgen.units import Address
@@ -128,14 +128,21 @@ def way_to(fleet: Fleet, pool: Pool, *, chat: bool = False) -> Way:
     """
     _refuse(pool.protocol != "http", f"pool {pool.name} speaks {pool.protocol}, mock GPU servers HTTP/1.1",
             f"--set pools.{pool.name}.protocol=http")  # fmt: skip
-    for endpoint in (CHAT, COMPLETIONS) if chat else (COMPLETIONS, CHAT):
-        for listener in fleet.listeners:
-            for route in listener.routes:
-                way = _along(listener, route, pool, endpoint)
-                if way is not None:
-                    _reachable(listener)
-                    return way
+    endpoints = (CHAT, COMPLETIONS) if chat else (COMPLETIONS, CHAT)
+    for listener, route, endpoint in _ways(fleet, endpoints):
+        way = _along(listener, route, pool, endpoint)
+        if way is not None:
+            _reachable(listener)
+            return way
     raise LbgenError(f"no route that a completion can take leads to the pool {pool.name}")
+
+
+def _ways(fleet: Fleet, endpoints: tuple[str, ...]) -> Iterator[tuple[Listener, Route, str]]:
+    """Yield every route with each endpoint, in the order of the file."""
+    for listener in fleet.listeners:
+        for route in listener.routes:
+            for endpoint in endpoints:
+                yield listener, route, endpoint
 
 
 def _along(listener: Listener, route: Route, pool: Pool, endpoint: str) -> Way | None:
