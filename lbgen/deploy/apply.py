@@ -201,8 +201,9 @@ def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> None:
         with through_reload(job.socket, plan.changes[0].path, *_old_and_new(plan), say):
             job.reload.act()
             say(f"{job.target}: reloaded ({job.reload.words})")
-            for line in [*job.verify(), *job.smoke()]:
-                say(line)
+            for look in (job.verify, job.smoke):
+                for line in look():
+                    say(line)
         time.sleep(SETTLE_S.get(job.target, 0))
     else:
         say(f"{job.target}: not reloaded; say how with --reload")
