@@ -1,4 +1,4 @@
-"""The report of a simulation in a real browser: on a phone, on a desk, in the dark and on paper."""
+"""Reports of simulations and trials in a real browser: on a phone, on a desk, in the dark and on paper."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import pytest
 from integration import browser
 from integration.browser import Seen, View
 from lbgen.cli.guard import run
+from lbgen.lab.trial.page import page as page_of_trial
+from lbgen.render import builtin_templates
+from tests.trial.trials import made_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +47,7 @@ MEASURE = """
       lines: [...svg.querySelectorAll('polyline')].map(line => ({
         name: line.querySelector('title').textContent, box: box(line), points: line.points.length,
         length: line.getTotalLength(), stroke: getComputedStyle(line).stroke,
+        dashes: getComputedStyle(line).strokeDasharray,
       })),
     })),
   };
@@ -64,12 +68,16 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def look(page: Path) -> Look:
     """Look at the report; skipped where there is no browser."""
+    return _look_at(page)
+
+
+def _look_at(page: Path) -> Look:
     if browser.program() is None:
         pytest.skip("chromium is missing: apt install chromium")
 
     def seen(view: View) -> Seen:
         found = browser.look(page, view, MEASURE)
-        name = f"report-{view.width}-{view.scheme}-{view.media}.png"
+        name = f"{page.stem}-{view.width}-{view.scheme}-{view.media}.png"
         (page.parent / name).write_bytes(found.picture)
         return found
 
@@ -128,6 +136,36 @@ def test_the_dark_is_dark_and_paper_is_white(look: Look) -> None:
 def test_paper_has_no_table_that_is_cut_off(look: Look) -> None:
     for needed, there in look(VIEWS["paper"]).value["tables"]:
         assert needed <= there
+
+
+@pytest.fixture(scope="module")
+def trial_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a trial of two strategies on both targets."""
+    path = tmp_path_factory.mktemp("trial") / "trial.html"
+    path.write_text(page_of_trial(made_up(), builtin_templates(), ["load_stdev<1: does not hold"]))
+    return path
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_a_trials_report_has_both_side_by_side(trial_page: Path, view: View) -> None:
+    seen = _look_at(trial_page)(view)
+    assert seen.complaints == []
+    assert {url for url in seen.requests if not url.startswith("data:")} == {trial_page.as_uri()}
+    found = seen.value
+    assert found["heading"] == "What strategies do to chat, measured"
+    assert found["wide"] <= view.width
+    assert found["clipped"] == []
+    rows = 4
+    assert [chart["kind"] for chart in found["charts"]] == ["ttft", "e2e", *["over-time"] * 2 * rows]
+    for chart in found["charts"][:2]:
+        lines = chart["lines"]
+        assert len({line["stroke"] for line in lines}) == rows
+        for predicted, measured in zip(lines[::2], lines[1::2], strict=True):
+            assert predicted["stroke"] == measured["stroke"]
+            assert (predicted["dashes"] == "none", measured["dashes"]) == (False, "none")
+    before, after = (chart["box"] for chart in found["charts"][2:4])
+    assert before == pytest.approx(after, abs=0.1)
+    assert before[0] > 200
 
 
 def _brightness(color: str) -> float:
