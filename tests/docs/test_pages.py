@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+from lbgen.cli.guard import run
 from tests.docs.blocks import Block, blocks, fits
 from tests.docs.shell import complaints, missing, run_page
 
@@ -53,14 +52,7 @@ def test_the_commands_do_what_the_page_says(page: Path, folder: Path) -> None:
 def test_each_fleet_passes_the_check(fleet: Block, tmp_path: Path) -> None:
     path = tmp_path / "fleet.yaml"
     path.write_text(fleet.text, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "lbgen", "check", path],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert done.returncode == fleet.code, done.stderr
+    assert run(["check", str(path)]) == fleet.code
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
