@@ -78,6 +78,8 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
         _refuse_unwanted(plan, job)
         if plan.is_empty and not _outdated(job, say):
             return plan
+        if plan.unfinished:
+            say("an apply before this one was stopped: what ran before that one stays the backup")
         say(f"{job.target}: {_check_candidate(job)}")
         backup = Backup(job.directory, job.files[0].path)
         try:

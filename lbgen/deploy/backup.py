@@ -36,8 +36,11 @@ class Backup:
 
     @property
     def unfinished(self) -> bool:
-        """True while an apply is under way, and after one that was killed."""
-        return self._mark.exists()
+        """True while an apply is under way, and after one that was killed; False to who may not look."""
+        try:
+            return self._mark.exists()
+        except PermissionError:  # a plan by another user than root
+            return False
 
     def take(self, changes: Iterable[Change]) -> None:
         """Keep the files that are about to change, and mark that an apply is under way.

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -172,8 +175,9 @@ def test_what_ran_before_a_killed_apply_is_what_comes_back(tmp_path: Path) -> No
     plan = make_plan("nginx", tmp_path, job(tmp_path).files)
     assert plan.unfinished, "nobody knows what runs until a reload succeeds"
     acts: list[int] = []
-    said(job(tmp_path, reload=Reload("test", lambda: acts.append(1))))
+    lines = said(job(tmp_path, reload=Reload("test", lambda: acts.append(1))))
     assert acts, "the same files, and still a reload"
+    assert any("was stopped" in line for line in lines)
     assert make_plan("nginx", tmp_path, job(tmp_path).files).is_empty
 
 
@@ -251,3 +255,18 @@ def test_a_smoke_request_that_fails_rolls_back(tmp_path: Path) -> None:
         said(job(tmp_path, "round_robin", reload=Reload("test", lambda: acts.append(1)), smoke=smoke))
     assert (tmp_path / "nginx.conf").read_bytes() == before
     assert len(acts) == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_may_plan() -> None:
+    script = (
+        "import os, sys; from pathlib import Path; from lbgen.deploy.backup import Backup; os.setuid(65534);"
+        "print(Backup(Path(sys.argv[1]), 'nginx.conf').unfinished)"
+    )
+    with TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        said(job(Path(name)))
+        said(job(Path(name), "round_robin"))
+        command = [sys.executable, "-c", script, name]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "False\n", done.stderr
