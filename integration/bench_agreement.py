@@ -11,14 +11,15 @@ With ``--keep FILE`` finished runs are kept, and an interrupted bench goes on th
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import yaml
 
+from integration.agreement_runs import QUEUE, STRATEGIES, Case, Kept, Run
 from integration.fleets import TARGETS, Proxy, chat
 from integration.images import GENERATIONS, resolve, versions
 from lbgen.fleet.load import load
@@ -27,9 +28,10 @@ from lbgen.lab.trial import agreement
 from lbgen.lab.trial.conduct import conduct, plan
 from lbgen.lab.trial.containers import Containers
 from lbgen.lab.trial.processes import Processes
+from lbgen.lab.trial.speed import FASTEST
 from lbgen.simulate.chance import replicas
 from lbgen.simulate.named import workload
-from lbgen.simulate.result import Figures, ServerFigures, Spread, combined
+from lbgen.simulate.result import combined
 from lbgen.simulate.run import Task, sweep
 from lbgen.simulate.study import Plan, Question
 
@@ -37,37 +39,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lbgen.lab.trial.agreement import Gap
+    from lbgen.simulate.result import Figures
 
-SLOTS = 32
-QUEUE = "central queue"
-STRATEGIES = ("round_robin", "least_conn", "random_two", QUEUE)
 LOADS = (0.5, 0.8, 0.9)
 LUCK = 100
 """Replicas of each prediction."""
 TAIL = 0.01
 """The share of the replicas that lies beyond each end of the band."""
-
-
-class Case(NamedTuple):
-    """A row of the table."""
-
-    strategy: str
-    load: float
-    target: str
-    slots: int = SLOTS
-
-
-class Run(NamedTuple):
-    """What one case gave with one seed."""
-
-    predicted: Figures
-    measured: Figures
-    lucky: tuple[Figures, ...]
-    """Replicas of the prediction."""
-    driver_late_s: float
-    mocks_late_s: float
-    speed: float
-    slack_s: float
 
 
 def question(case: Case, seed: int, requests: int) -> Question:
@@ -98,16 +76,27 @@ def runtime(generation: str | None) -> Iterator[Containers | Processes]:
 
 def measure(case: Case, seed: int, requests: int, generation: str | None) -> Run:
     """Predict and measure one case with one seed."""
-    made = plan(question(case, seed, requests), _say)
+    return with_luck(*measured(case, seed, requests, generation))
+
+
+def measured(
+    case: Case, seed: int, requests: int, generation: str | None, fastest: float = FASTEST
+) -> tuple[Run, Task]:
+    """Return a run without its replicas, and what these are made of."""
+    made = plan(question(case, seed, requests), _say, fastest=fastest)
     with runtime(generation) as there:
         (row,) = conduct(made, there, _say)
     planned = Plan.of(made.predictions[0].question)
     task = Task(planned.setups[0], made.question.workload, planned.rate_per_s, requests, seed)
-    lucky = tuple(sweep(replicas(task, LUCK, agreement.WALL_S * row.speed)))
     profile = task.setup.servers[0].profile
     slack_s = agreement.slack_s(profile.step + profile.per_request * profile.slots, row.speed)
-    (predicted,), (measured,) = row.predicted.runs, row.measured.runs
-    return Run(predicted, measured, lucky, row.late.driver.p99_s, row.late.mocks_p99_s, row.speed, slack_s)
+    late = row.late.driver.p99_s, row.late.mocks_p99_s
+    return Run(row.predicted.runs[0], row.measured.runs[0], (), *late, row.speed, slack_s), task
+
+
+def with_luck(run: Run, task: Task) -> Run:
+    """Return a run with replicas of its prediction."""
+    return run._replace(lucky=tuple(sweep(replicas(task, LUCK, agreement.WALL_S * run.speed))))
 
 
 def gaps(runs: Sequence[Run], *, tail: float = TAIL) -> list[Gap]:
@@ -181,65 +170,6 @@ def _spread(runs: Sequence[Run]) -> str:
     return f"{now:.2f} ({before:.2f}, {lucky[beyond]:.2f} to {lucky[-1 - beyond]:.2f})"
 
 
-class Kept:
-    """Finished runs, in a file where one is given."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self.runs: dict[tuple[Case, str], dict[int, Run]] = {}
-        if path is not None and path.exists():
-            for line in path.read_text().splitlines():
-                one = json.loads(line)
-                self._note(Case(*one["case"]), one["where"], one["seed"], _run(one["run"]))
-
-    def add(self, case: Case, where: str, seed: int, run: Run) -> None:
-        """Keep a run."""
-        self._note(case, where, seed, run)
-        if self._path is not None:
-            with self._path.open("a") as file:
-                file.write(json.dumps({"case": case, "where": where, "seed": seed, "run": _bare(run)}) + "\n")
-
-    def has(self, case: Case, where: str, seed: int) -> bool:
-        """Tell whether a run is there."""
-        return seed in self.runs.get((case, where), {})
-
-    def rows(self) -> list[tuple[Case, str, list[Run]]]:
-        """Return all runs, in the table's order."""
-        ordered = sorted(
-            self.runs, key=lambda row: (STRATEGIES.index(row[0].strategy), row[0].load, row[0].target)
-        )
-        return [(case, where, list(self.runs[case, where].values())) for case, where in ordered]
-
-    def _note(self, case: Case, where: str, seed: int, run: Run) -> None:
-        self.runs.setdefault((case, where), {})[seed] = run
-
-
-def _bare(run: Run) -> Run:
-    """Return a run without curves, which the table does not need."""
-
-    def bare(one: Figures) -> Figures:
-        return one._replace(curves={}, in_flight=())
-
-    return run._replace(
-        predicted=bare(run.predicted), measured=bare(run.measured), lucky=tuple(map(bare, run.lucky))
-    )
-
-
-def _run(values: list[Any]) -> Run:
-    predicted, measured, lucky, *rest = values
-    return Run(_read(predicted), _read(measured), tuple(map(_read, lucky)), *rest)
-
-
-def _read(values: list[Any]) -> Figures:
-    one = Figures(*values)
-    return one._replace(
-        ttft_s=Spread(*one.ttft_s),
-        e2e_s=Spread(*one.e2e_s),
-        queue_s=Spread(*one.queue_s),
-        servers=tuple(ServerFigures(*server) for server in one.servers),
-    )
-
-
 def _say(text: str) -> None:
     if "once more" in text or text.startswith("not tried"):
         print(text, file=sys.stderr, flush=True)
@@ -263,6 +193,9 @@ def main() -> None:
     line.add_argument("--target", action="append", choices=TARGETS)
     line.add_argument("--seeds", type=int, default=3, help="runs of each row")
     line.add_argument("--requests", type=int, default=1500, help="in each run")
+    line.add_argument(
+        "--parallel", type=int, default=1, metavar="N", help="N runs at a time, each of them at real speed"
+    )
     line.add_argument("--keep", type=Path, help="file of finished runs: an interrupted bench goes on there")
     line.add_argument("--table", action="store_true", help="measure nothing, print what is kept")
     options = line.parse_args()
@@ -273,17 +206,29 @@ def main() -> None:
 
 
 def _measure_all(kept: Kept, options: argparse.Namespace) -> None:
+    """Measure what is not kept yet, so many at a time.
+
+    Slow runs side by side are as quick as fast ones in turn, and more exact: our own delays count once.
+    """
     generation = None if options.generation == "here" else options.generation
-    for seed in range(1, options.seeds + 1):
-        for case in cases(options):
-            where = _where(case.target, generation)
-            if not kept.has(case, where, seed):
-                kept.add(case, where, seed, measure(case, seed, options.requests, generation))
-                print(
-                    f"{case.strategy} at {case.load} on {where}, seed {seed}: done",
-                    file=sys.stderr,
-                    flush=True,
-                )
+    fastest = 1.0 if options.parallel > 1 else FASTEST
+    missing = [
+        (case, _where(case.target, generation), seed)
+        for seed in range(1, options.seeds + 1)
+        for case in cases(options)
+        if not kept.has(case, _where(case.target, generation), seed)
+    ]
+    with ProcessPoolExecutor(options.parallel) as pool:
+        for begin in range(0, len(missing), options.parallel):
+            batch = missing[begin : begin + options.parallel]
+            running = [
+                pool.submit(measured, case, seed, options.requests, generation, fastest)
+                for case, _, seed in batch
+            ]
+            found = [one.result() for one in running]  # replicas would disturb those that still run
+            for (case, where, seed), one in zip(batch, found, strict=True):
+                kept.add(case, where, seed, with_luck(*one))
+                print(f"{case.strategy} at {case.load} on {where}, {seed}: done", file=sys.stderr, flush=True)
 
 
 def cases(options: argparse.Namespace) -> Iterator[Case]:

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.bench_agreement import QUEUE, Case, gaps, measure
+from integration.agreement_runs import QUEUE, Case
+from integration.bench_agreement import gaps, measure
 from integration.debian import ImageError
 from integration.fleets import PROXIES, Proxy
 from lbgen.lab.problems import RigError
 from lbgen.lab.rig import connect
 
 if TYPE_CHECKING:
-    from integration.bench_agreement import Run
+    from integration.agreement_runs import Run
 
 REQUESTS = 300
 MUCH_CHANCE = "first token P99"

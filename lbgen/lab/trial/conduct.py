@@ -85,10 +85,16 @@ class Plan(NamedTuple):
     way: Way
 
 
-def plan(question: Question, say: Callable[[str], None], *, stand_ins: bool = False) -> Plan:
+def plan(
+    question: Question,
+    say: Callable[[str], None],
+    *,
+    stand_ins: bool = False,
+    fastest: float = speed.FASTEST,
+) -> Plan:
     """Return what can be tried of a question with targets; `say` hears what cannot. Raises `LbgenError`.
 
-    `stand_ins`: certificates that are not here are made up.
+    `stand_ins`: certificates that are not here are made up. `fastest`: the speed is not above.
     """
     fleet, divided = mapping.undivided(question.fleet, question.pool)
     if divided:
@@ -110,7 +116,7 @@ def plan(question: Question, say: Callable[[str], None], *, stand_ins: bool = Fa
         predictions = [answer(one) for one in asked]
         longest = max(row.runs[0].duration_s for one in predictions for row in one.rows)
         step = min(server.profile.step for server in predictions[0].setup.servers)
-        chosen = speed.choose(longest, predictions[0].rate_per_s, step, carried)
+        chosen = min(fastest, speed.choose(longest, predictions[0].rate_per_s, step, carried))
         if any(row.strategy == WATCHED for one in predictions for row in one.rows):
             chosen = min(chosen, 1.0)  # the agent and HAProxy's questions go by the clock
     for name in missing_facts(
