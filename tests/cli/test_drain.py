@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,3 +125,43 @@ def test_status_exit_codes(lbgen, tmp_path):
     ended = lbgen("status", path)
     assert ended.code == 2
     assert "no answer on the runtime socket" in ended.err
+
+
+def on_a_terminal(stream: str, *words: str, stop_after: bytes = b"") -> tuple[int, bytes]:
+    """Run lbgen with one stream on a terminal; return its exit code and what came there."""
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "lbgen", *words]
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} | {stream: theirs}
+    with subprocess.Popen(command, **pipes) as process:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                piece = os.read(ours, 4096)
+            except OSError:  # Linux says so at the end
+                break
+            seen += piece
+            if stop_after and seen.count(stop_after) >= 3:
+                process.send_signal(signal.SIGINT)
+                stop_after = b""
+    os.close(ours)
+    return process.returncode, seen
+
+
+def test_a_terminal_has_one_line_that_is_rewritten(tmp_path):
+    with FakeHaproxy(tmp_path / "s", n=Server(in_flight=2)) as one:
+        path = fleet(tmp_path, {"haproxy": {"runtime_socket": str(one.path)}})
+        code, seen = on_a_terminal("stderr", "drain", str(path), "chat/n")
+    assert code == 0
+    progress = [line for line in seen.split(b"\r") if b"in flight" in line]
+    assert progress[0] == b"\x1b[Kchat/n: 1 request in flight, waiting for 0 s"
+    assert progress[1].startswith(b"\x1b[Kchat/n: 0 requests in flight")
+
+
+def test_watch_redraws_until_ctrl_c(tmp_path):
+    with FakeHaproxy(tmp_path / "s", n=Server()) as one:
+        path = fleet(tmp_path, {"haproxy": {"runtime_socket": str(one.path)}})
+        words = ("status", str(path), "--watch", "--interval", "100ms")
+        code, seen = on_a_terminal("stdout", *words, stop_after=b"\x1b[H\x1b[J")
+    assert code == 0
+    assert seen.count(b"haproxy 3.0.11 at ") >= 2
