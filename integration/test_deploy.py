@@ -16,6 +16,7 @@ import pytest
 
 from integration.deploy_site import MAIN, ROOT, Load, Site, balancer, free_port
 from integration.waiting import eventually
+from lbgen.checker.certificate import throwaway_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,6 +142,17 @@ def test_a_changed_key_is_seen_to_run(site: Site) -> None:
     assert "client team-a: 1 key added, 1 removed" in done.stdout
     assert site.runs() != answer
     assert "sk-" not in done.stdout + done.stderr
+
+
+def test_through_tls_and_by_name(site: Site) -> None:
+    (site.folder / "site.pem").write_text(throwaway_bundle("llm.example.org"))
+    fleet = site.fleet()
+    listener = {"hosts": ["*.example.org"], "tls": {"bundle": "site.pem"}}
+    fleet["listeners"]["public"] |= listener
+    done = site.apply(fleet, *SMOKE)
+    assert done.returncode == 0, done.stderr
+    assert "answers with the new configuration" in done.stderr
+    assert "a stream of" in done.stderr
 
 
 def test_what_is_refused_touches_nothing(site: Site) -> None:

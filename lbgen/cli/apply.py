@@ -176,7 +176,9 @@ def _check(settings: TargetSettings, choice: Choice, main: Path) -> str:
             f"the candidate cannot be checked by {settings.name}: {error}; name the program that runs here "
             f"with --binary {settings.name}=PATH (or =docker://IMAGE), its version with --target-version"
         ) from None
-    finished = found.program.run(checker.arguments(main.resolve(), found.version), main.resolve().parent)
+    # In a container it sees the target's folder, too: the candidate's links lead there.
+    folder = main.resolve().parent.parent
+    finished = found.program.run(checker.arguments(main.resolve(), found.version), folder)
     if finished.code != 0:
         said = finished.output.strip()
         raise RefusedError(f"{settings.name} {found.version} refuses the candidate:\n{said}")
