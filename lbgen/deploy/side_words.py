@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from lbgen.deploy.line_words import counted
+from lbgen.targets.service import DROP_IN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,8 @@ def side_words(change: Change, name: str) -> Iterator[str]:
     yield from told
     if not told:
         words = {"new": "new", "stale": "removed", "foreign": "replaced, though lbgen did not write it"}
-        yield f"file {name}: {words.get(change.kind, 'changed')}"
+        whose = ", for you to install: it says how" if name == DROP_IN else ""
+        yield f"file {name}: {words.get(change.kind, 'changed')}{whose}"
 
 
 def _body(text: str) -> str:

@@ -61,6 +61,8 @@ CASES = {
     "listeners.public.limits[0].rate=300/m": ("limits: limit_req_zone", "limits: stick-table"),
     "clients.team-b.keys=[file:KEYS/b]": ("client team-b: 1 key removed", "client team-b: 1 key removed"),
     "clients.team-c={key: file:KEYS/d}": ("client team-c: new", "client team-c: new"),
+    "targets={nginx: {connections: 65536}, haproxy: {max_connections: 99999}}":
+        ("file systemd/lbgen.conf: changed, for you to install", "file systemd/lbgen.conf: changed, for you"),
     "logs.level=error": ("global: logs: error_log stderr notice → error", "logs: log … local0 info → err"),
 }  # fmt: skip
 
