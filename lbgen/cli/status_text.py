@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lbgen.deploy.running import UNRESOLVED
 from lbgen.deploy.status import HaproxyStatus, NoStatus
 
 if TYPE_CHECKING:
@@ -67,10 +68,13 @@ def _server_value(server: RunningServer) -> dict[str, Any]:
 def _haproxy(status: HaproxyStatus) -> str:
     lines = [f"haproxy {status.version} at {status.place}, running for {_duration(status.uptime_s)}"]
     for name, pool in status.pools.items():
-        servers = status.of(name)
+        servers = [server for server in status.of(name) if not server.admin & UNRESOLVED]
         total = (f"pool {name}", "", "", f"{pool.in_flight}", f"{pool.queued}", f"{pool.rate}", "")
         lines += ["", *_table([_HEAD, total, *(_row(server) for server in servers)])]
         lines += [f"  {one.server} {one.words}" for one in status.differences if one.pool == name]
+        free = len(status.of(name)) - len(servers)
+        if free:
+            lines.append(f"  places for servers that are not discovered: {free}")
     return "\n".join(lines)
 
 

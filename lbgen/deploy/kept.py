@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lbgen.deploy.inventory import Inventory
+    from lbgen.deploy.running import RunningServer
 
 STATE_FILE = ".lbgen-kept-servers"
 NEW_PROCESS_S = 15.0
@@ -157,8 +158,7 @@ def _state_text(held: tuple[Kept, ...], new: Inventory) -> str:
 def _see_to_it(place: str, held: tuple[Kept, ...], old_pid: str, say: Callable[[str], None]) -> None:
     """Look whether the new process has them out, and set over the socket what is not."""
     socket = RuntimeSocket(place)
-    _wait_for_another(socket, old_pid)
-    servers = running(socket)
+    servers = _of_another(socket, old_pid)
     for one in held:
         server = servers.get((one.pool, one.server))
         if server is None:
@@ -170,12 +170,13 @@ def _see_to_it(place: str, held: tuple[Kept, ...], old_pid: str, say: Callable[[
         say(f"haproxy: {one.words}; it was in rotation for a moment after the reload")
 
 
-def _wait_for_another(socket: RuntimeSocket, pid: str) -> None:
+def _of_another(socket: RuntimeSocket, pid: str) -> Mapping[tuple[str, str], RunningServer]:
+    """Return the servers of another process than this one, as soon as it tells them."""
     end = time.monotonic() + NEW_PROCESS_S
     while time.monotonic() < end:
         try:
             if socket.info().get("Pid", pid) != pid:
-                return
+                return running(socket)
         except LbgenError:
             pass  # between the old process and the new one
         time.sleep(0.05)

@@ -72,6 +72,15 @@ def test_text_of_a_pool(tmp_path: Path) -> None:
     ]
 
 
+def test_empty_places_are_counted_and_not_listed(tmp_path: Path) -> None:
+    with FakeHaproxy(tmp_path / "s", **{"10.0.0.1": Server(), "x": Server(admin=0x20)}) as one:
+        status = haproxy_status(str(one.path), inventory())
+    assert isinstance(status, HaproxyStatus)
+    text = text_of(status._replace(pools={"chat": RunningPool(0, 0, 0)}))
+    assert text.count("\n  x ") == 1, "as a difference only"
+    assert "places for servers that are not discovered: 1" in text
+
+
 def test_a_place_where_nobody_answers(tmp_path: Path) -> None:
     status = haproxy_status(str(tmp_path / "nobody"), inventory())
     assert isinstance(status, NoStatus)
