@@ -37,8 +37,8 @@ class Nothing:
         return {str(one["name"]): Standing(NOWHERE, NOWHERE) for one in settings}
 
     @contextmanager
-    def balancer(self, _asked: Any, _way: Any) -> Iterator[Serving]:
-        yield Serving("http://nowhere", None, ())
+    def balancer(self, asked: Any, _way: Any) -> Iterator[Serving]:
+        yield Serving("http://nowhere", None, asked.fleet, ())
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.checker.certificate import throwaway_bundle
 from lbgen.checker.surroundings import Surroundings
-from lbgen.problems import LbgenError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,15 +38,33 @@ def server_name(pool: Pool) -> str | None:
     return hosts.pop() if len(hosts) == 1 else None
 
 
-def refuse_absent(fleet: Fleet, pool: Pool, targets: Sequence[str]) -> None:
-    """Raise `LbgenError` for certificate files that are not here, with how to try the fleet anyway."""
-    absent = list(dict.fromkeys(name for target in targets for name in _absent(fleet, pool, target)))
-    if absent:
-        more = f" and {len(absent) - SHOWN} more" if len(absent) > SHOWN else ""
-        raise LbgenError(
-            f"certificate files that the fleet names are not here (or not to be read): "
-            f"{', '.join(absent[:SHOWN])}{more}; try it with made-up ones: --stand-ins"
-        )
+def absent(fleet: Fleet, pool: Pool, targets: Sequence[str]) -> list[str]:
+    """Return the certificate files of a fleet that a trial needs and that are not here."""
+    return list(dict.fromkeys(name for target in targets for name in _absent(fleet, pool, target)))
+
+
+def refusal(paths: Sequence[str]) -> str:
+    """Return what is said of absent files, with how to try the fleet anyway."""
+    return (
+        f"certificate files that the fleet names are not here (or not to be read): {listed(paths)}; "
+        "try it with made-up ones: --stand-ins"
+    )
+
+
+def listed(paths: Sequence[str]) -> str:
+    """Return some paths for people."""
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    return ", ".join(paths[:SHOWN]) + more
+
+
+def like(fleet: Fleet, other: Fleet) -> Fleet:
+    """Return a fleet with the certificates of another one that has the same pools and listeners."""
+    pools = zip(fleet.pools, other.pools, strict=True)
+    listeners = zip(fleet.listeners, other.listeners, strict=True)
+    return fleet._replace(
+        pools=tuple(one._replace(tls=its.tls) for one, its in pools),
+        listeners=tuple(one._replace(tls=its.tls) for one, its in listeners),
+    )
 
 
 def _absent(fleet: Fleet, pool: Pool, target: str) -> Iterator[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from lbgen.lab import engine_metrics
 from lbgen.lab.trial import agreement, certificates, mapping, measure, speed
 from lbgen.lab.trial.ready import Asked
 from lbgen.lab.trial.sending import Sender, client_keys
 from lbgen.lab.trial.watching import STRATEGY as WATCHED
+from lbgen.lab.trial.watching import engine_of
 from lbgen.problems import LbgenError
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
@@ -19,7 +19,7 @@ from lbgen.simulate.study import answer, missing_facts, strategies_of
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from lbgen.lab.trial.agreement import Gap
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from lbgen.lab.trial.measure import Lateness
     from lbgen.lab.trial.ready import Serving
     from lbgen.model import Fleet, Pool
-    from lbgen.render import RenderedFile
     from lbgen.simulate.result import Row
     from lbgen.simulate.study import Answer, Question
     from lbgen.simulate.workload import Workload
@@ -101,8 +100,11 @@ def plan(
         say(f"trial: all of {', '.join(divided)} goes to {question.pool.name}, nothing to its other pools")
     question = question._replace(fleet=fleet)
     way = mapping.way_to(question.fleet, question.pool, chat=_is_talk(question.workload))
-    if not stand_ins:
-        certificates.refuse_absent(question.fleet, question.pool, question.targets)
+    made_up = certificates.absent(question.fleet, question.pool, question.targets)
+    if made_up and not stand_ins:
+        raise LbgenError(certificates.refusal(made_up))
+    if made_up:
+        say(f"trial: made-up certificates for {certificates.listed(made_up)}")
     absent = client_keys(question.fleet, way, question.pool)[1]
     if absent:
         say(f"trial: stand-ins for secrets: {', '.join(absent)}")
@@ -135,7 +137,7 @@ def conduct(
     """
     question, way = made.question, made.way
     profiles = {one.name: one.profile for one in made.predictions[0].setup.servers}
-    engine = question.pool.engine if question.pool.engine in engine_metrics.NAMES else "vllm"
+    engine = engine_of(question.pool)
     servers = runtime.mocks(
         [
             {"name": name, "profile": profile.name, "slots": profile.slots, "speed": made.speed,
@@ -153,8 +155,9 @@ def conduct(
             asked = Asked(target, fleet, fleet.pool(question.pool.name), servers)
             sender = Sender(question.workload, way, asked.pool, keys)
             with runtime.balancer(asked, way) as serving:
-                detail(f"{target}, {row.strategy}: {_differences(fleet, target, serving.files)}")
-                yield _measured(made, found, row, Run(serving, sender, servers, fresh), detail)
+                detail(f"{target}, {row.strategy}: {_differences(fleet, target, serving)}")
+                measured = _measured(made, found, row, Run(serving, sender, servers, fresh), detail)
+            yield measured
 
 
 class Run(NamedTuple):
@@ -245,21 +248,24 @@ def _faster(question: Question, factor: float, target: str, names: tuple[str, ..
     return question._replace(pool=pool, targets=(target,), strategies=names, alone=True)
 
 
-def _differences(fleet: Fleet, target: str, files: Iterable[RenderedFile]) -> str:
+def _differences(fleet: Fleet, target: str, serving: Serving) -> str:
     """Return how the tried files differ from those that `render` gives, secrets left out."""
     from difflib import unified_diff  # noqa: PLC0415 - only somebody who looks closer wants it
 
+    said = "differs from what render gives in:"
     try:
-        plain = {file.path: file.text for file in render(fleet, target, secrets=StandInSecrets())}
-    except LbgenError as error:
-        return f"what render gives cannot be made here: {error}"
+        made = render(fleet, target, secrets=StandInSecrets())
+    except LbgenError:  # HAProxy before 3.0 has a certificate joined with its key, and they are not here
+        said = f"certificates aside, {said}"
+        made = render(certificates.like(fleet, serving.fleet), target, secrets=StandInSecrets())
+    plain = {file.path: file.text for file in made}
     lines = [
         line
-        for file in files
+        for file in serving.files
         if not file.secret
         for line in unified_diff(
             plain.get(file.path, "").splitlines(), file.text.splitlines(),
             f"render/{file.path}", f"trial/{file.path}", lineterm="", n=0,
         )
     ]  # fmt: skip
-    return "\n".join(["differs from what render gives in:", *lines]) if lines else "as render gives it"
+    return "\n".join([said, *lines]) if lines else "as render gives it"

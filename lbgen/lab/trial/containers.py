@@ -120,7 +120,7 @@ class Containers:
             except RigError as error:
                 raise RigError(f"{target} in {image}: {error}") from None
             stack.callback(box.remove)
-            yield Serving.at(Address(box.address, PORT), way.listener, self._bundle, made.files)
+            yield Serving.at(Address(box.address, PORT), way.listener, self._bundle, made)
 
     def _stood_in(self, asked: Asked) -> Callable[[Fleet], Fleet]:
         """Return what makes a fleet one that runs in a container, with the certificates of this machine."""

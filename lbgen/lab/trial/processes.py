@@ -80,21 +80,24 @@ class Processes:
             if asked.pool.strategy.name == STRATEGY:
                 answering = stack.enter_context(agent(asked.pool, asked.servers, folder))
                 asked = asked._replace(agent=answering)
-            files = ready(asked, listeners, self._bundle, partial(_stood_in, asked, folder, program)).files
-            write(files, folder)
+            made = ready(asked, listeners, self._bundle, partial(_stood_in, asked, folder, program))
+            write(made.files, folder)
             output = folder / "output.log"
-            words = [program.place, *_arguments(asked.target, folder / files[0].path)]
+            words = [program.place, *_arguments(asked.target, folder / made.files[0].path)]
             running = stack.enter_context(kept(words, output))
             address = listeners[way.listener.binds[0]]
             wait_for(address, running, output, f"{asked.target} does not run with what was rendered")
-            yield Serving.at(address, way.listener, self._bundle, files)
+            yield Serving.at(address, way.listener, self._bundle, made)
 
 
 def _stood_in(asked: Asked, folder: Path, program: LocalProgram, fleet: Fleet) -> Fleet:
     """Return the fleet as this machine can run it within a folder."""
     directory = fleet.target(asked.target).directory
     around = Surroundings(folder, directory, in_container=False, resolve=False)
-    return within(CHECKERS[asked.target].stand_in(fleet, around, program), str(folder), str(folder))
+    moved = CHECKERS[asked.target].stand_in(fleet, around, program)
+    # HAProxy wants the full path of a certificate that the servers ask for.
+    shown = any(pool.tls and pool.tls.certificate for pool in fleet.pools) and asked.target == "haproxy"
+    return within(moved, str(folder), str(folder) if shown else None)
 
 
 def _arguments(target: str, main_file: Path) -> list[str]:

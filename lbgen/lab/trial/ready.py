@@ -38,15 +38,15 @@ class Serving(NamedTuple):
     url: str
     tls: ssl.SSLContext | None
     """How the load driver speaks to it."""
+    fleet: Fleet
+    """As it is tried."""
     files: tuple[RenderedFile, ...]
 
     @classmethod
-    def at(
-        cls, address: Address, listener: Listener, bundle: Bundle, files: tuple[RenderedFile, ...]
-    ) -> Serving:
+    def at(cls, address: Address, listener: Listener, bundle: Bundle, made: Ready) -> Serving:
         """Return the one that serves a listener at an address."""
         scheme = "https" if listener.tls else "http"
-        return cls(f"{scheme}://{address}", client_context(listener, bundle), files)
+        return cls(f"{scheme}://{address}", client_context(listener, bundle), made.fleet, made.files)
 
 
 class Ready(NamedTuple):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lbgen.lab.boxes import fetch
+from lbgen.lab.engine_metrics import NAMES
 from lbgen.lab.problems import RigError
 from lbgen.lab.trial.running import LOOPBACK, free, kept, wait_for
 
@@ -47,13 +48,18 @@ def _expect_questions(status: Address) -> None:
         raise RigError(f"HAProxy did not reach lbgen agent on {status.host}: does a firewall keep it away?")
 
 
+def engine_of(pool: Pool) -> str:
+    """Return as which engine the mock GPU servers of a pool speak: its own, where they can."""
+    return pool.engine if pool.engine in NAMES else "vllm"
+
+
 def fleet_of(pool: Pool, servers: Mapping[str, Standing]) -> dict[str, Any]:
     """Return a fleet file for the agent: the pool, with the mock GPU servers' addresses."""
     given = {key: value for key, value in pool.strategy.parameters.items() if key not in PLACE}
     return {
         "pools": {
             pool.name: {
-                "engine": pool.engine,
+                "engine": engine_of(pool),
                 "strategy": {"name": STRATEGY, **given},
                 "servers": [
                     {"address": str(servers[one.name].control), "name": one.name, "weight": one.weight}
