@@ -59,12 +59,14 @@ def obstacle(place: str, old: Inventory, new: Inventory) -> str:
     try:
         socket = RuntimeSocket(place)
         servers = running(socket)
-        for pool, name in _removed(old, new) | _stayed(old, new):
-            if (pool, name) not in servers:
-                return f"{pool}/{name} does not run, though the old file has it"
-        for pool, name in _removed(new, old):
-            if (pool, name) in servers and _deleted(socket, f"{pool}/{name}"):
-                return f"{pool}/{name} still runs from before, with requests in flight"
+        for one in differences(old, servers):
+            key = (one.pool, one.server)
+            known = one.pool in new.pools and one.server in old.pools[one.pool].servers
+            if known and not (key in servers and servers[key].held):
+                return f"{one.pool}/{one.server} {one.words}"
+        for pool, name in sorted(_removed(new, old)):
+            if (pool, name) in servers and (why := _deleted(socket, f"{pool}/{name}")):
+                return f"{pool}/{name} still runs from before ({why})"
     except LbgenError as error:
         return str(error)
     return ""
@@ -103,12 +105,6 @@ def _removed(old: Inventory, new: Inventory) -> set[tuple[str, str]]:
         if pool in new.pools
         for name in entry.servers.keys() - new.pools[pool].servers.keys()
     }
-
-
-def _stayed(old: Inventory, new: Inventory) -> set[tuple[str, str]]:
-    return {
-        (pool, name) for pool, entry in old.pools.items() if pool in new.pools for name in entry.servers
-    } - (_removed(old, new))
 
 
 def _add(socket: RuntimeSocket, name: str, entry: ServerEntry) -> None:

@@ -70,4 +70,5 @@ class FakeHaproxy:
     def _state(self, name: str) -> str:
         server = self.servers[name]
         weights = f"{server.weight} {server.weight}"
-        return f"3 chat 1 {name} 10.0.0.1 2 {server.admin} {weights} {server.agent} - 8000"
+        address = name if name.startswith("10.") else "10.0.0.1"
+        return f"3 chat 1 {name} {address} 2 {server.admin} {weights} {server.agent} - 8000"
