@@ -39,19 +39,25 @@ def missing() -> list[str]:
 
 
 def run_page(blocks: Sequence[Block], folder: Path) -> list[Ran]:
-    """Write the files and run the commands of a page in `folder`, up to the first that fails."""
+    """Write the files and run the commands of a page in `folder`, up to the first that fails.
+
+    What is ``/tmp`` to the page is a folder of its own, with a short name: sockets lie there.
+    """
     outputs = folder.parent / f"{folder.name}-said"
     outputs.mkdir()
-    lines = ["set +e"]
-    for number, block in enumerate(blocks):
-        if block.title:
-            lines += _written(block, outputs / f"{number}.file")
-        elif block.runs:
-            lines += _command(block, outputs / str(number))
-    script = outputs / "page.sh"
-    script.write_text("\n".join(lines) + "\nexit 0\n", encoding="utf-8")
-    _run(script, folder)
-    return [_ended(block, outputs / str(number)) for number, block in enumerate(blocks) if block.runs]
+    with TemporaryDirectory(prefix="lbgen-docs-") as temporary:
+        lines = ["set +e"]
+        for number, block in enumerate(blocks):
+            own = block._replace(text=block.text.replace("/tmp/", f"{temporary}/"))
+            if block.title:
+                lines += _written(own, outputs / f"{number}.file")
+            elif block.runs:
+                lines += _command(own, outputs / str(number))
+        script = outputs / "page.sh"
+        script.write_text("\n".join(lines) + "\nexit 0\n", encoding="utf-8")
+        _run(script, folder, temporary)
+        ran = [_ended(block, outputs / str(number)) for number, block in enumerate(blocks) if block.runs]
+    return [one._replace(said=one.said.replace(f"{temporary}/", "/tmp/")) for one in ran]
 
 
 def complaints(ran: Sequence[Ran]) -> list[str]:
@@ -93,15 +99,16 @@ def _ended(block: Block, output: Path) -> Ran:
     return Ran(block, int(code.read_text()), output.read_text(encoding="utf-8", errors="replace"))
 
 
-def _run(script: Path, folder: Path) -> None:
+def _run(script: Path, folder: Path, temporary: str) -> None:
     """Run in a network of its own where that can be had: the pages' ports are free there."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("LBGEN_", "PYTEST"))}
-    environ |= {"PATH": _path(), "NO_COLOR": "1", "LC_ALL": "C.UTF-8", "HOME": str(folder)}
-    with TemporaryDirectory(prefix="lbgen-docs-") as temporary:  # short: sockets lie there
-        _run_in(folder, script, environ | {"TMPDIR": temporary})
-
-
-def _run_in(folder: Path, script: Path, environ: dict[str, str]) -> None:
+    environ |= {
+        "PATH": _path(),
+        "NO_COLOR": "1",
+        "LC_ALL": "C.UTF-8",
+        "HOME": str(folder),
+        "TMPDIR": temporary,
+    }
     shell = subprocess.Popen(
         [*_apart(), "bash", str(script)],
         cwd=folder,
