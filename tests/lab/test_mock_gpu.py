@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from lbgen.lab import mock_gpu
+from lbgen.agent.readings import read_page
+from lbgen.engines import ENGINES
+from lbgen.lab import load, mock_gpu
+from lbgen.lab.engine_metrics import NAMES
 
 
 def events(body: bytes) -> list[Any]:
@@ -189,3 +192,31 @@ def test_tokens_that_come_late_are_told(with_lab):
     calm, late = with_lab(ask, speed=1)
     assert calm is None
     assert late > 0.1
+
+
+@pytest.mark.parametrize("engine", sorted(NAMES))
+def test_the_agent_reads_each_engines_page(with_lab, engine):
+    async def ask(lab):
+        tasks = [asyncio.create_task(lab.complete(max_tokens=3000, stream=True)) for _ in range(3)]
+        await asyncio.sleep(0.2)
+        page = await (await lab.client.get(lab.url + "/metrics")).read()
+        for task in tasks:
+            task.cancel()
+        return page
+
+    reading = read_page(with_lab(ask, engine=engine, slots=2, speed=1.0), ENGINES[engine].metrics)
+    assert (reading.running, reading.waiting) == (2, 1)
+    assert (reading.kv_usage is None) == (engine == "tgi"), "TGI does not tell it"
+
+
+def test_a_thousand_streams_at_once(with_lab):
+    mock_gpu.raise_descriptor_limit()
+
+    async def ask(lab):
+        results = await load.burst(lab.url, [load.Planned(0, 30)] * 1000)
+        return results, await lab.get("/mock/state")
+
+    results, state = with_lab(ask, profile="h100-8b", slots=2000, speed=1.0, chunk_s=0.25)
+    assert [result.error or result.status for result in results if not result.ok] == []
+    assert (state["outcomes"], state["generated_tokens"]) == ({"ok": 1000}, 30_000)
+    assert state["most_in_flight"] > 500
