@@ -17,7 +17,15 @@ from lbgen.cli.plan import choice_of, folder_of, gathered, in_words, values
 from lbgen.deploy.addresses import taken_addresses
 from lbgen.deploy.apply import STOP_SIGNALS, Job, RefusedError, apply
 from lbgen.deploy.plan import MAX_CHANGE
-from lbgen.deploy.reload import by_command, by_master_socket, by_pid_file, ready_listeners, runs_other, verify
+from lbgen.deploy.reload import (
+    by_command,
+    by_master_socket,
+    by_pid_file,
+    ready_listeners,
+    runs_again,
+    runs_other,
+    verify,
+)
 from lbgen.deploy.smoke import smoke, smoke_for
 from lbgen.files import has_header
 from lbgen.problems import LbgenError
@@ -110,6 +118,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
     _heed_signals()
     wanted = Wanted(**options)
     choice = choice_of(wanted.binary)
+    patience = seconds("--timeout", wanted.timeout)
     fleet = usable_fleet(console, load_fleet(console, request), request)
     settings = only_target(fleet, "an apply")
     files = render(fleet, settings.name, templates=templates_folder(wanted.templates), secrets=RealSecrets())
@@ -119,8 +128,9 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         files=files,
         check=lambda main: _check(settings, choice, main),
         reload=_reload(settings.name, wanted),
-        verify=_verify(fleet, settings.name, files, wanted),
+        verify=_verify(fleet, settings.name, files, wanted, patience),
         smoke=_smoke(fleet, settings, wanted),
+        runs_again=lambda text: runs_again(fleet, settings.name, text, patience),
         outdated=lambda: runs_other(fleet, settings.name, files_named(files[0].text)),
         socket=settings.runtime_socket if settings.name == "haproxy" else None,
         expect=wanted.expect,
@@ -202,13 +212,12 @@ def _refuse_taken(main: Path) -> None:
 
 
 def _verify(
-    fleet: Fleet, target: str, files: Sequence[RenderedFile], wanted: Wanted
+    fleet: Fleet, target: str, files: Sequence[RenderedFile], wanted: Wanted, patience: float
 ) -> Callable[[], list[str]]:
     """Return what looks whether the new workers serve."""
     reloads = wanted.reload or wanted.pid or wanted.master_socket
     ready = ready_listeners(fleet, target) if reloads else frozenset[str]()
     name = files_named(files[0].text)
-    patience = seconds("--timeout", wanted.timeout)
     return lambda: verify(fleet, target, name, ready, patience)
 
 

@@ -60,6 +60,8 @@ class Job(NamedTuple):
     """Sends a request to a server; raises `LbgenError` when it is not answered well."""
     outdated: Callable[[], bool] = lambda: False
     """Tells whether the balancer is seen to run other files than the new ones."""
+    runs_again: Callable[[str], bool] = lambda _: True
+    """Tells whether the balancer runs the old files again, by their text."""
     socket: str | None = None
     """HAProxy's runtime socket."""
     expect: str | None = None
@@ -232,18 +234,26 @@ def _roll_back(job: Job, backup: Backup, say: Callable[[str], None]) -> str:
         ran = backup.restore()
     except OSError as error:
         return f"not all of the old files could be put back, the next apply will try: {error}"
-    if ran and job.reload:
+    if not ran:
+        backup.finish()
+        return "the new files are gone; there were none before"
+    words = "the old files are in place again"
+    if job.reload:
         try:
-            _reload_back(job, job.reload, say)
+            again = _reload_back(job, job.reload, say)
         except LbgenError as error:
-            return f"the old files are in place again, but reloading them failed, too: {error}"
+            return f"{words}, but reloading them failed, too: {error}"
+        words += ", and run" if again else ", but no listener answers with them: look at the balancer"
     backup.finish()
-    return "the old files are in place again" if ran else "the new files are gone; there were none before"
+    return words
 
 
-def _reload_back(job: Job, reload: Reload, say: Callable[[str], None]) -> None:
+def _reload_back(job: Job, reload: Reload, say: Callable[[str], None]) -> bool:
+    """Reload the old files and tell whether they run."""
     time.sleep(SETTLE_S.get(job.target, 0))
     main = job.directory / job.files[0].path
-    file = READERS[job.target](main.read_text(encoding="utf-8", errors="surrogateescape"))
+    text = main.read_text(encoding="utf-8", errors="surrogateescape")
+    file = READERS[job.target](text)
     with through_reload(job.socket, main, file, file, say):
         reload.act()
+        return job.runs_again(text)

@@ -133,6 +133,18 @@ def runs_other(fleet: Fleet, target: str, name: str) -> bool:
     return any(other not in {"", name} for other in found)
 
 
+def runs_again(fleet: Fleet, target: str, text: str, deadline: float) -> bool:
+    """Tell whether a listener answers with the files of this main file; True when none can be asked."""
+    name = files_named(text)
+    listeners = [listener for listener in fleet.listeners if not _unseen(listener, name)]
+    end = time.monotonic() + deadline
+    while listeners and not any(_live(listener, target)[0] == name for listener in listeners):
+        if time.monotonic() > end:
+            return False
+        time.sleep(PAUSE_S)
+    return True
+
+
 def _unseen(listener: Listener, name: str) -> str:
     """Return why a listener cannot be asked which files it runs with; empty: it can."""
     if listener.status.live is None:

@@ -270,3 +270,22 @@ def test_another_user_may_plan() -> None:
         command = [sys.executable, "-c", script, name]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == "False\n", done.stderr
+
+
+def test_a_rollback_says_whether_the_old_files_run(tmp_path: Path) -> None:
+    said(job(tmp_path))
+    asked: list[str] = []
+
+    def runs_again(text: str) -> bool:
+        asked.append(text)
+        return False
+
+    def smoke() -> list[str]:
+        raise LbgenError("no tokens")
+
+    work = job(
+        tmp_path, "round_robin", reload=Reload("test", lambda: None), smoke=smoke, runs_again=runs_again
+    )
+    with pytest.raises(LbgenError, match="no listener answers with them"):
+        said(work)
+    assert asked == [(tmp_path / "nginx.conf").read_text()]
