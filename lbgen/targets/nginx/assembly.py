@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lbgen.model import Secret
 from lbgen.targets.nginx.names import probe_names, upstream_names
 from lbgen.targets.nginx.quoting import Literals
-from lbgen.targets.nginx.views import Map, Pair
+from lbgen.targets.nginx.views import Map, Pair, Script
 from lbgen.targets.nginx.words import slugs
 from lbgen.targets.spec import Syntax
 
@@ -35,6 +35,8 @@ class Assembly:
         self.directives: list[Syntax] = []
         """Single directives of the http level, such as zones."""
         self.resolve = secrets.resolve
+        self.scripts: list[Script] = []
+        """Functions of the njs file."""
         self._numbers: dict[str, int] = {}
         self.secret_maps: list[Map] = []
         """Maps whose patterns hold keys."""

@@ -21,6 +21,9 @@ FEATURES: Mapping[str, Feature] = {
         Version(1, 27, 3),
         instead="dns.mode: static, and a reload of NGINX when an address changes (names are looked up then)",
     ),
+    # Documented: js_shared_dict_zone in njs 0.8.0, which came with 1.25.1; seen: unknown to the njs
+    # 0.7.9 of Debian 12, fine with 0.8.9 (1.26.3) and 1.0.2 (1.30.6).
+    "njs_counts": Feature(Version(1, 25, 1), instead="max_in_flight"),
     # Documented (1.29.7), seen: `keepalive 0` is an invalid value before.
     "keepalive_off": Feature(Version(1, 29, 7), instead="no keepalive directive"),
     # Documented (1.29.6); seen: `learn` with `least_conn` and `max_conns` on 1.30.6.

@@ -37,7 +37,9 @@ class Literal(NamedTuple):
 def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     """Return the files to render, the main file first."""
     settings = fleet.target("nginx")
-    made = Assembly(fleet, settings, secrets)
+    # Upstreams alone cannot bring the script that njs needs.
+    scripted = settings if part.name != "upstreams" else settings._replace(modules=())
+    made = Assembly(fleet, scripted, secrets)
     blocks = upstreams(made)
     if part.name == "upstreams":
         alone = {"part": part.name, "upstreams": blocks, "maps": tuple(made.maps)}
@@ -46,21 +48,26 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     servers = (*sites(made, _access_log(fleet.logs)), *metrics_site(made))
     context: dict[str, object] = {
         "part": part.name,
-        "main": _main(fleet.logs, settings),
+        "main": _main(made),
         "settings": (*(map(Syntax, hash_settings(made)) if part.whole else ()), *made.directives),
         "literals": tuple(Literal(*item) for item in made.literals.items()),
         "includes": (Syntax(SECRETS),) if _has_secrets(made) else (),
         "maps": tuple(made.maps),
         "geos": tuple(made.geos),
         "splits": tuple(made.splits),
-        "log": Log(_access_log(fleet.logs), fleet.logs.format == "combined"),
+        "log": Log(_access_log(fleet.logs), fleet.logs.format == "combined", _last(made)),
         "upstreams": (*blocks, *probe_upstreams(made)),
         "sites": servers,
         "raw": tuple(map(Syntax, settings.raw.get("http", ()))),
     }
     name = "nginx" if part.whole else "http"
     service = (drop_in("nginx.service", settings.directory, _files(settings)),) if part.whole else ()
-    return (Output(f"{name}.conf", f"nginx/{name}.conf.j2", context), *_secret_files(made), *service)
+    return (
+        Output(f"{name}.conf", f"nginx/{name}.conf.j2", context),
+        *_secret_files(made),
+        *_scripts(made),
+        *service,
+    )
 
 
 def _has_secrets(made: Assembly) -> bool:
@@ -76,10 +83,22 @@ def _secret_files(made: Assembly) -> tuple[Output, ...]:
     return (Output(SECRETS, "nginx/secrets.conf.j2", context, secret=True),)
 
 
-def _main(logs: Logs, settings: TargetSettings) -> Main:
+def _scripts(made: Assembly) -> tuple[Output, ...]:
+    """Return the njs file, if anything needs it."""
+    if not made.scripts:
+        return ()
+    return (Output("lbgen.js", "nginx/lbgen.js.j2", {"scripts": tuple(made.scripts)}, comment="//"),)
+
+
+def _last(made: Assembly) -> Syntax:
+    return Syntax("$lb_left") if made.scripts else NOTHING
+
+
+def _main(made: Assembly) -> Main:
+    logs, settings = made.fleet.logs, made.settings
     return Main(
         user=quote(settings.user) if settings.user else NOTHING,
-        modules=(),
+        modules=(Syntax("modules/ngx_http_js_module.so"),) if made.scripts else (),
         workers=Syntax(settings.workers or "auto"),
         connections=settings.connections,
         files=_files(settings),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.nginx.features import FEATURES, has
 from lbgen.targets.nginx.proxying import read_timeout
-from lbgen.targets.nginx.strategies import refusal
+from lbgen.targets.nginx.strategies import counts, refusal
 from lbgen.units import format_duration, is_ip
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ def _strategy(fleet: Fleet, verdicts: Verdicts) -> None:
         refused = refusal(pool, settings)
         if refused:
             verdicts.refused("strategy", (*pool.path, "strategy"), refused.reason, refused.instead)
+        elif counts(settings, pool):
+            continue
         elif pool.strategy.name == "prefix" and _written(fleet, pool, "strategy", "load_factor"):
             path = (*pool.path, "strategy", "load_factor")
             reason = "has no effect: on NGINX a prefix stays on its server until that is at max_in_flight"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.model import State
 from lbgen.targets.nginx import bodies
 from lbgen.targets.nginx.conditions import header_variable
 from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.quoting import escape_regex, regex_word
+from lbgen.targets.nginx.views import Script
 from lbgen.targets.spec import Syntax
 from lbgen.vocabulary import Refused
 
@@ -122,6 +124,16 @@ def sticky(made: Assembly, pool: Pool, upstream: str) -> Syntax:
     return Syntax(f"sticky learn create={key} lookup={key} zone={upstream}-prefix:16m timeout=30m")
 
 
+def counts(settings: TargetSettings, pool: Pool) -> bool:
+    """Tell whether njs counts requests in flight by prefix, so that no prefix gets more than its share."""
+    declared = "njs" in settings.modules and has(settings.version, "njs_counts")
+    return declared and pool.strategy.name == "prefix" and bool(_serving(pool))
+
+
+def _serving(pool: Pool) -> int:
+    return sum(bool(server.weight) and server.state is State.UP for server in pool.servers)
+
+
 def _prefix(made: Assembly, pool: Pool) -> Syntax:
     return Syntax("least_conn") if learns(made.fleet, pool) else _hash(_prefix_key(made, pool))
 
@@ -135,7 +147,20 @@ def _prefix_key(made: Assembly, pool: Pool) -> Syntax:
     if by.get("scope") == "client":
         entries = [('""', '""'), ("default", f'"$lb_client:{key}"')]
         key = made.map(key, f"{key}_by_client", entries)
-    return key
+    return _counted(made, pool, key) if counts(made.settings, pool) else key
+
+
+def _counted(made: Assembly, pool: Pool, key: Syntax) -> Syntax:
+    """Return the variable that is empty where a prefix has its share in flight, so that it is spread."""
+    number = made.number("counted")
+    percent = round(float(str(pool.strategy.parameters.get("load_factor", 1.25))) * 100)
+    made.scripts.append(Script(number, Syntax(key.removeprefix("$")), _serving(pool), percent))
+    made.directive("js_import lbgen from lbgen.js")
+    made.directive("js_var $lb_counted")
+    made.directive("js_set $lb_left lbgen.leave")
+    made.directive(f"js_shared_dict_zone zone=lb-counts-{number}:1m type=number")
+    made.directive(f"js_set $lb_counted_{number} lbgen.enter_{number}")
+    return Syntax(f"$lb_counted_{number}")
 
 
 _METHODS: Mapping[str, Callable[[Assembly, Pool], Syntax]] = {

@@ -135,8 +135,20 @@ class Main(NamedTuple):
     error_log: Syntax
 
 
+class Script(NamedTuple):
+    """A function of the njs file: it counts a pool's requests in flight by what the variable `key` holds."""
+
+    number: int
+    key: Syntax
+    servers: int
+    percent: int
+    """Of the average that a prefix may have in flight."""
+
+
 class Log(NamedTuple):
     """The access log; `combined` has no query either, which may hold keys."""
 
     access_log: Syntax
     combined: bool
+    last: Syntax = NOTHING
+    """A variable that prints nothing and is asked when a request is over."""

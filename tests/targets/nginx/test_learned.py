@@ -41,3 +41,25 @@ def test_before_and_where_balancers_have_to_agree_they_are_hashed(version: str, 
 def test_a_hash_without_a_bound_is_named(version: str, more: str, said: bool) -> None:
     _, messages = rendered(version, more)
     assert any("bounds no server's load" in message for message in messages) is said
+
+
+NJS = "targets: {nginx: {modules: [njs]}}\n"
+
+
+@pytest.mark.parametrize(("version", "counted"), [("1.22", False), ("1.26", True), ("1.30", True)])
+def test_with_njs_a_prefix_has_its_share_and_no_more(version: str, counted: bool) -> None:
+    lines, messages = rendered(version, rest=NJS)
+    assert ("load_module modules/ngx_http_js_module.so;" in lines) is counted
+    assert any("$lb_counted_1" in line for line in lines) is counted
+    assert any("bounds no server's load" in message for message in messages) is not counted
+
+
+@pytest.mark.parametrize("part", ["all", "http", "upstreams"])
+def test_the_script_comes_with_what_can_use_it(part: str) -> None:
+    source = Source("fleet.yaml", FLEET % "" + NJS)
+    fleet = load([source], environ={}, targets=("nginx",), versions={"nginx": "1.26"}).fleet
+    assert fleet is not None
+    files = {file.path: file.text for file in render(fleet, "nginx", part=part)}
+    main = next(iter(files.values()))
+    assert ("lbgen.js" in files) is ("js_import" in main) is (part != "upstreams")
+    assert ("$lb_counted_1" in main) is (part != "upstreams")
