@@ -23,14 +23,19 @@ if TYPE_CHECKING:
 SHORTEST = {"max_in_flight": 32, "queue": {"order": "shortest_first"}}
 
 
-def ours(rig: Rig, generation: str, title: str, target: str, **pool: Any) -> Subject:
-    """Return a row for a pool of a fleet file, rendered for one target."""
+def ours(
+    rig: Rig, generation: str, title: str, target: str, *, modules: Sequence[str] = (), **pool: Any
+) -> Subject:
+    """Return a row for a pool of a fleet file, rendered for one target; `modules` are NGINX's."""
     proxy = Proxy(generation, target)
 
     @contextmanager
     def start(mocks: Sequence[MockBox]) -> Iterator[Running]:
         del mocks  # the fleet names them
-        rendered = files(chat(**({"strategy": "least_conn"} | pool)), proxy)
+        fleet = chat(**({"strategy": "least_conn"} | pool))
+        if modules:
+            fleet["targets"] = {"nginx": {"modules": list(modules)}}
+        rendered = files(fleet, proxy)
         balancer = rig.balancer(target, proxy.image, rendered)
         try:
             yield Running(balancer.url, balancer.processes)
@@ -63,6 +68,7 @@ def subjects(rig: Rig, generation: str) -> dict[str, Sequence[Subject]]:
             on("nginx", "session by tenant", strategy="session"),
             on("haproxy", "session by tenant", strategy="session"),
             on("nginx", "prefix", strategy="prefix"),
+            on("nginx", "prefix, njs", strategy="prefix", modules=["njs"]),
             on("nginx", "prefix, max_in_flight 48", strategy="prefix", max_in_flight=48),
             on("haproxy", "prefix", strategy="prefix"),
             on("haproxy", "prefix, load_factor 2", strategy={"name": "prefix", "load_factor": 2}),

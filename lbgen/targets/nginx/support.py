@@ -32,7 +32,11 @@ SUPPORT: tuple[Row, ...] = (
     Row("pools.*.strategy.random_two", _R, "in a pool with backup servers"),
     Row("pools.*.strategy.session", _R, "in a pool with backup servers"),
     Row("pools.*.strategy.prefix", _R, "in a pool with backup servers"),
-    Row("pools.*.strategy.load_factor", _D, "a prefix stays on its server until that is at max_in_flight"),
+    Row(
+        "pools.*.strategy.load_factor",
+        _D,
+        "without modules: [njs] a prefix stays on its server until that is at max_in_flight",
+    ),
     Row("pools.*.retry.replay_posts", _D, "also after a reset connection, whether retry.on has reset or not"),
     Row("pools.*.host_header", _R, "backend: where the servers have several hosts"),
     Row(
