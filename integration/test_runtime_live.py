@@ -97,6 +97,22 @@ def test_a_busy_server_goes_when_its_streams_have_ended(site: Runtime) -> None:
     assert site.running()["gpu-0"].held == ""
 
 
+def test_another_address(site: Runtime) -> None:
+    moved = fleet_of(site, 0, 1, 2)
+    moved["pools"]["chat"]["servers"][2]["address"] = f"{site.mocks[3].address}:8000"
+    with Load(site, parallel=8, tokens=20) as running:
+        eventually(lambda: site.running()["gpu-2"].in_flight > 0, 20, "the server that moves has streams")
+        done = site.apply(moved, "--reload", "false")
+        changed = now()
+        assert done.returncode == 0, done.stderr
+        eventually(lambda: len(begun_after(site.mocks[3], changed)) > 5, 20, "the new address is used")
+        assert begun_after(site.mocks[2], changed) == []
+    assert running.lost == []
+    before = settings(site)
+    assert site.apply(moved | {"logs": {"level": "warning"}}).returncode == 0
+    assert settings(site) == before
+
+
 def test_down_in_the_file_and_up_again(site: Runtime) -> None:
     down = fleet_of(site, 0, 1, 2)
     down["pools"]["chat"]["servers"][0]["state"] = "down"

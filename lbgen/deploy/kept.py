@@ -57,12 +57,12 @@ def kept(place: str, old: Inventory, new: Inventory) -> tuple[Kept, ...]:
     """Return which servers stay out from one file to the next; raises `LbgenError` without an answer.
 
     Not those that the old file took down, or the removal of which it waits for, and not those that the new
-    file takes down itself.
+    file takes out itself.
     """
     return tuple(
         Kept(pool, name, server.held, server.agent)
         for (pool, name), server in running(RuntimeSocket(place)).items()
-        if server.held and _state(old, pool, name) and _state(new, pool, name) in {"up", "drain"}
+        if server.held and _state(old, pool, name) and _state(new, pool, name) == "up"
         if server.held == "drain" or _state(old, pool, name) != "down"
     )
 
@@ -92,6 +92,7 @@ def through_reload(
         yield
         return
     if not held:
+        (main.parent / STATE_FILE).unlink(missing_ok=True)  # of an apply that was killed
         yield
         return
     with _told_to_the_new_process(place, main, held, new):

@@ -38,10 +38,19 @@ def test_what_was_taken_out_at_run_time_is_kept(tmp_path: Path) -> None:
         (5, file(State.DOWN), file()),
         (1, file(State.DOWN), file()),
         (1, file(), file(State.DOWN)),
+        (8, file(), file(State.DRAIN)),
         (1, file(names="gpu-1:8000"), file()),
         (8, file(), file(names="gpu-1:8000")),
     ],
-    ids=["up", "down by its line", "down by the old file", "down in the new file", "removed before", "goes"],
+    ids=[
+        "up",
+        "down by its line",
+        "down by the old file",
+        "down in the new file",
+        "drained in the new file",
+        "removed before",
+        "goes",
+    ],
 )
 def test_what_the_files_say_is_not(tmp_path: Path, admin: int, old: Inventory, new: Inventory) -> None:
     assert found(tmp_path, Server(admin=admin), old, new) == []
@@ -92,6 +101,15 @@ def test_a_reload_that_fails_leaves_the_file_as_it_is(tmp_path: Path) -> None:
     ):
         raise LbgenError("no")
     assert main.read_text() == text()
+
+
+def test_what_a_killed_apply_left_goes(tmp_path: Path) -> None:
+    (tmp_path / ".lbgen-kept-servers").write_text("1\n")
+    with (
+        FakeHaproxy(tmp_path / "s", **{"gpu-0": Server()}) as one,
+        through_reload(str(one.path), tmp_path / "haproxy.cfg", file(), file(), lambda _: None),
+    ):
+        assert not (tmp_path / ".lbgen-kept-servers").exists()
 
 
 def test_without_an_answer_it_is_said_that_nothing_is_known(tmp_path: Path) -> None:
