@@ -134,8 +134,9 @@ def runtime(proxy: Proxy, mocks: list[MockBox], *numbers: int, **pool: Any) -> I
 class Load:
     """Streams on fresh connections, so many at once, until it is stopped."""
 
-    def __init__(self, site: Runtime, *, parallel: int = 6, tokens: int = 10) -> None:
+    def __init__(self, site: Runtime, *, parallel: int = 6, tokens: int = 10, **headers: str) -> None:
         self.results: list[load.Result] = []
+        self._headers = SLOW | headers
         self._arguments = (site.url, parallel, tokens)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
@@ -145,7 +146,7 @@ class Load:
 
         def planned() -> Iterator[load.Planned]:
             while not self._stop.is_set():
-                yield load.Planned(0, tokens, headers=SLOW)
+                yield load.Planned(0, tokens, headers=self._headers)
 
         self.results = await load.closed(url, planned(), parallel, fresh=True)
 

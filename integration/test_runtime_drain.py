@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -89,6 +89,31 @@ def test_several_balancers_one_of_them_silent(site: Runtime, mocks: list[MockBox
             assert f"{dead}: no answer on the runtime socket" in done.stderr
             held = "drain" if command == "drain" else ""
             assert [one.running()["gpu-2"].held for one in (site, other)] == [held, held]
+
+
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "pack": {"strategy": "pack", "max_in_flight": 4},
+    "session": {"strategy": {"name": "session", "header": "X-Session-Id"}},
+}
+"""Those that always take the same server."""
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("proxy", QUEUEING, ids=str)
+def test_the_one_server_that_all_go_to(proxy: Proxy, mocks: list[MockBox], strategy: str) -> None:
+    pool = STRATEGIES[strategy]
+    with (
+        runtime(proxy, mocks, **pool) as site,
+        Load(site, parallel=1, tokens=3, **{"X-Session-Id": "one"}) as running,
+    ):
+        eventually(lambda: any(len(begun_after(mock, 0)) > 3 for mock in site.mocks), 20, "one has them all")
+        [taken] = [number for number, mock in enumerate(site.mocks) if len(begun_after(mock, 0)) > 3]
+        done = site.lbgen("drain", site.fleet(**pool), f"chat/gpu-{taken}")
+        assert done.returncode == 0, done.stderr
+        idle = now()
+        eventually(lambda: any(len(begun_after(mock, idle)) > 3 for mock in site.mocks), 20, "another serves")
+        assert begun_after(site.mocks[taken], idle) == []
+    assert running.lost == []
 
 
 def test_a_server_with_learned_sessions_gets_none(site: Runtime) -> None:
