@@ -81,11 +81,11 @@ EPILOG = "\n".join([
 )
 @click.pass_obj
 def command(console: Console, /, **options: Any) -> None:  # noqa: ANN401 - click's
-    """Run one mock GPU server, or many in one process.
+    """Run one mock GPU server.
 
-    It speaks OpenAI's API, with made-up tokens at a real engine's pace. Runs until SIGTERM or Ctrl-C.
-    A fault's ARGUMENT is the status of 'status' (status:429), else the seconds until it strikes
-    (slow:3@/health).
+    It speaks OpenAI's API, with made-up tokens at a real engine's pace. Runs until SIGTERM or Ctrl-C;
+    --count runs many in one process. A fault's ARGUMENT is the status of 'status' (status:429), else the
+    seconds until it strikes (slow:3@/health).
     """
     del console
     try:
