@@ -76,6 +76,27 @@ def test_a_reload_that_fails_and_one_over_the_socket_keep_it(site: Runtime) -> N
     assert running.lost == []
 
 
+def test_a_killed_apply_is_made_up_for_by_the_next(site: Runtime) -> None:
+    fleet = site.fleet(strategy="round_robin")
+    before = files_of(site)
+    assert site.lbgen("drain", site.fleet(), "chat/gpu-1").returncode == 0
+    drained = now()
+    with Load(site, parallel=12, tokens=3) as running:
+        killed = site.apply(fleet, "--reload", "sh -c 'kill -9 $PPID'")
+        assert killed.returncode == -9
+        assert "server-state-file" in (site.folder / "haproxy.cfg").read_text()
+        assert site.running()["gpu-1"].held == "drain"
+
+        done = site.apply(fleet)
+        assert done.returncode == 0, done.stderr
+        assert "in rotation for a moment" not in done.stderr
+        assert site.lbgen("render", fleet, "-o", str(site.root), "--check").returncode == 0
+        assert sorted(set(files_of(site)) - {".lbgen-backup", ".lbgen.lock"}) == before
+        assert site.running()["gpu-1"].held == "drain"
+        assert begun_after(site.mocks[1], drained) == []
+    assert running.lost == []
+
+
 def test_where_the_state_file_is_out_of_reach_the_socket_must_do(site: Runtime) -> None:
     """The fleet names a state file of its own, so lbgen's cannot be named."""
     own = site.fleet()
