@@ -149,12 +149,22 @@ listeners: {{in: {{bind: "127.0.0.1:1", routes: [{route}]}}}}
         ("{path_exact: /v1/chat/completions, pool: a}", CHAT),
         ("{path: /v1/chat, pool: a}", CHAT),
         ("{path: /gpt, strip_prefix: true, add_prefix: /v1, pool: a}", "/gpt/completions"),
+        ("{path: /gpt, strip_prefix: true, add_prefix: /api/v1, pool: a}", "/gpt/completions"),
+        ("{path: /v1, strip_prefix: true, pool: a}", "/v1/v1/completions"),
+        ("{pool: a}, {path: /v1/completions, pool: b}", CHAT),
+        ("{path: /v1, pool: a}, {path_exact: /v1/completions, respond: {body: x}}", CHAT),
     ],
 )
 def test_the_way_is_what_a_route_takes(route: str, path: str) -> None:
     fleet = _fleet(ROUTES.format(route=route))
     way = way_to(fleet, fleet.pools[0])
     assert (way.path, way.chat) == (path, path == CHAT)
+
+
+def test_a_pool_that_others_shadow_cannot_be_reached() -> None:
+    fleet = _fleet(ROUTES.format(route="{pool: a}, {path: /v1, pool: b}"))
+    with pytest.raises(LbgenError, match="no route that a completion can take leads to the pool a"):
+        way_to(fleet, fleet.pools[0])
 
 
 def test_a_split_is_led_to_the_pool_that_is_tried() -> None:

@@ -10,10 +10,13 @@ from lbgen.problems import LbgenError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from lbgen.model import Fleet, Health, Listener, Pool, Route, TargetSettings
+    from lbgen.model import Fleet, Health, Listener, Match, Pool, Route, TargetSettings
     from lbgen.units import Address
 
-COMPLETIONS, CHAT = "/v1/completions", "/v1/chat/completions"
+VERSION = "/v1"
+COMPLETIONS, CHAT = f"{VERSION}/completions", f"{VERSION}/chat/completions"
+EXACTLY = 1_000_000
+"""How closely an exact path fits: better than any beginning of one."""
 
 
 class Standing(NamedTuple):
@@ -36,7 +39,7 @@ class Way(NamedTuple):
     @property
     def chat(self) -> bool:
         """True: requests are chats, with messages."""
-        return self.path.endswith(CHAT.removeprefix("/v1"))
+        return self.path.endswith(CHAT.removeprefix(VERSION))
 
     @property
     def server_name(self) -> str | None:
@@ -152,7 +155,7 @@ def _along(listener: Listener, route: Route, pool: Pool, endpoint: str) -> Way |
     if match.methods and "POST" not in match.methods:
         return None
     path = _path(route, endpoint)
-    if path is None:
+    if path is None or any(_sooner(one.match, match, path) for one in listener.routes):
         return None
     headers = dict(match.headers)
     for host in (*match.hosts, *listener.hosts)[:1]:
@@ -162,16 +165,27 @@ def _along(listener: Listener, route: Route, pool: Pool, endpoint: str) -> Way |
 
 
 def _path(route: Route, endpoint: str) -> str | None:
-    match = route.match
-    given = (*match.paths_exact, *match.paths)
-    if not given or endpoint in given:
-        return endpoint
-    if any(endpoint.startswith(one.rstrip("/") + "/") for one in match.paths):
-        return endpoint
-    if route.strip_prefix and match.paths:
-        rest = endpoint.removeprefix(route.add_prefix)
-        return match.paths[0].rstrip("/") + rest
-    return None
+    """Return what a client has to ask a route for, so that a server is asked for an endpoint."""
+    if route.strip_prefix and route.match.paths:
+        begun = next(one for one in (VERSION, "") if route.add_prefix.endswith(one))
+        return route.match.paths[0].rstrip("/") + endpoint.removeprefix(begun)
+    return endpoint if _fits(route.match, endpoint) is not None else None
+
+
+def _fits(match: Match, path: str) -> int | None:
+    """Return how closely the paths of a route fit; None: not at all."""
+    if path in match.paths_exact:
+        return EXACTLY
+    fitting = [one for one in match.paths if path == one or path.startswith(one.rstrip("/") + "/")]
+    if fitting:
+        return max(map(len, fitting))
+    return None if match.paths or match.paths_exact else 0
+
+
+def _sooner(other: Match, match: Match, path: str) -> bool:
+    """Tell whether another route, by its path alone, takes what was meant for this one."""
+    its, ours = _fits(other, path), _fits(match, path)
+    return other.conditions == 0 and its is not None and its > (ours or 0)
 
 
 def _reachable(listener: Listener) -> None:
