@@ -29,7 +29,7 @@ This page is made from the commands; `pytest tests/cli --update-golden` writes i
 | code | means |
 |---|---|
 | 0 | fine |
-| 1 | findings: an invalid fleet (warnings, too, under `--strict`), a difference under `render --check`, changes under `plan --exit-code`, an expectation of `trial` missed, a change that `apply` refused |
+| 1 | findings: an invalid fleet (warnings, too, under `--strict`), a difference under `render --check`, changes under `plan --exit-code`, servers that run otherwise than the fleet says under `status --exit-code`, an expectation of `trial` missed, a change that `apply` refused |
 | 2 | wrong usage, or work that could not be done: a missing file, no such program, a reload that failed and was rolled back |
 | 130, 141 | interrupted by Ctrl-C; the reader of a pipe has gone |
 
