@@ -119,7 +119,7 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     expected = [expectations.parse(text) for text in wanted.expectations]
     question = _question(usable_fleet(console, load_fleet(console, request), request), wanted)
     expectations.missing(expected, question.strategies)
-    signal.signal(signal.SIGTERM, _interrupt)
+    _clean_up_when_told_to_end()
     made = plan(question, console.note, stand_ins=wanted.stand_ins)
     trial = _run(console, made, wanted)
     console.result(
@@ -194,5 +194,11 @@ def _pool(fleet: Fleet, name: str | None) -> Pool:
     return chosen
 
 
+def _clean_up_when_told_to_end() -> None:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
+            signal.signal(number, _interrupt)
+
+
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt  # so that everything is cleaned up
+    raise KeyboardInterrupt

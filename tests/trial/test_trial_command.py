@@ -185,7 +185,7 @@ def _started(bench: Bench) -> subprocess.Popen[Any]:
     return running
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_nothing_is_left_after_an_interrupt(bench: Bench, number: int) -> None:
     with _started(bench) as running:
         running.send_signal(number)
