@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from integration.deploy_site import free_port
 from integration.fleets import QUEUEING
-from integration.runtime_site import Load, Runtime, begun_after, now, runtime
+from integration.runtime_site import ROOT, Load, Runtime, begun_after, now, runtime
 from integration.waiting import eventually
 from lbgen.deploy.runtime_socket import RuntimeSocket
 
@@ -111,6 +116,40 @@ def test_another_address(site: Runtime) -> None:
     before = settings(site)
     assert site.apply(moved | {"logs": {"level": "warning"}}).returncode == 0
     assert settings(site) == before
+
+
+@contextmanager
+def tls_server(name: str) -> Iterator[dict[str, str]]:
+    """Run a mock GPU server of this machine with TLS; give its entry of the fleet."""
+    port, tls = free_port(), free_port()
+    command = [sys.executable, "-m", "lbgen", "mock-gpu", f"--port={port}", f"--tls-port={tls}"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+        try:
+            eventually(lambda: is_open(tls), 30, "the server listens")
+            yield {"address": f"127.0.0.1:{tls}", "name": name}
+        finally:
+            process.terminate()
+
+
+def is_open(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("proxy", QUEUEING, ids=str)
+def test_a_new_server_with_tls_is_checked_with_tls(proxy: Proxy, mocks: list[MockBox]) -> None:
+    tls = {"verify": False, "server_name": "gpu.internal"}
+    with tls_server("one") as one, tls_server("two") as two:
+        with runtime(proxy, mocks, servers=[one], tls=tls) as site, Load(site, tokens=5) as running:
+            done = site.apply(site.fleet(servers=[one, two], tls=tls), "--reload", "false")
+            assert done.returncode == 0, done.stderr
+            eventually(lambda: "L7" in site.running()["two"].check, 30, "it is checked")
+            assert site.running()["two"].check == "L7OK 200"
+            eventually(lambda: site.running()["two"].in_flight > 0, 20, "it gets requests")
+        assert running.lost == []
 
 
 def test_down_in_the_file_and_up_again(site: Runtime) -> None:

@@ -127,6 +127,8 @@ def _parameters(entry: ServerEntry) -> Iterator[str]:
             skip = _LEFT_OUT[word]
         else:
             yield word
+    if {"ssl", "check"} <= set(entry.rest) and "port" not in entry.rest:
+        yield "check-ssl"  # a server of the file takes it from `ssl`, a dynamic one does not (2.6 to 3.2)
     yield f"weight {entry.weight}"
     if entry.cap:
         yield f"maxconn {entry.cap}"

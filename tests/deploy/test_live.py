@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from lbgen.deploy.inventory import Inventory, read_haproxy
-from lbgen.deploy.live import can_add, obstacle
+from lbgen.deploy.live import _parameters, can_add, obstacle
 from lbgen.deploy.plan import make_plan
 from lbgen.files import write_files
-from lbgen.model import Pool, StrategyChoice
+from lbgen.model import Pool, ServerTls, StrategyChoice
 from lbgen.render import render
 from tests import factory
 from tests.deploy.fake_haproxy import FakeHaproxy, Server
@@ -83,3 +83,17 @@ def test_obstacles(tmp_path: Path) -> None:
         assert "10.0.0.1 runs with weight 7, in the file 1" in obstacle(str(balancer.path), two, two)
         balancer.servers["10.0.0.1"].admin = 8
         assert obstacle(str(balancer.path), two, two) == "", "who drains it may also weigh it"
+
+
+def test_a_check_speaks_tls_where_the_server_does() -> None:
+    tls = ServerTls(ca=None, server_name="gpu", verify=False, certificate=None, key=None)
+    assert "check-ssl" in parameters(pool("10.0.0.1:8000", tls=tls))
+    assert "check-ssl" not in parameters(pool("10.0.0.1:8000"))
+    health = factory.pool().health._replace(port=8001)  # type: ignore[union-attr]
+    assert "check-ssl" not in parameters(pool("10.0.0.1:8000", tls=tls, health=health)), "as with a file's"
+
+
+def parameters(one: Pool) -> list[str]:
+    """The words that a pool's first server is added with."""
+    [entry] = inventory(one).pools["chat"].servers.values()
+    return list(_parameters(entry))
