@@ -193,9 +193,8 @@ def main() -> None:
     line.add_argument("--target", action="append", choices=TARGETS)
     line.add_argument("--seeds", type=int, default=3, help="runs of each row")
     line.add_argument("--requests", type=int, default=1500, help="in each run")
-    line.add_argument(
-        "--parallel", type=int, default=1, metavar="N", help="N runs at a time, each of them at real speed"
-    )
+    line.add_argument("--parallel", type=int, default=8, metavar="N", help="N runs at a time")
+    line.add_argument("--speed", type=float, default=1.0, help="at most so many times the GPUs' speed")
     line.add_argument("--keep", type=Path, help="file of finished runs: an interrupted bench goes on there")
     line.add_argument("--table", action="store_true", help="measure nothing, print what is kept")
     options = line.parse_args()
@@ -211,7 +210,6 @@ def _measure_all(kept: Kept, options: argparse.Namespace) -> None:
     Slow runs side by side are as quick as fast ones in turn, and more exact: our own delays count once.
     """
     generation = None if options.generation == "here" else options.generation
-    fastest = 1.0 if options.parallel > 1 else FASTEST
     missing = [
         (case, _where(case.target, generation), seed)
         for seed in range(1, options.seeds + 1)
@@ -222,7 +220,7 @@ def _measure_all(kept: Kept, options: argparse.Namespace) -> None:
         for begin in range(0, len(missing), options.parallel):
             batch = missing[begin : begin + options.parallel]
             running = [
-                pool.submit(measured, case, seed, options.requests, generation, fastest)
+                pool.submit(measured, case, seed, options.requests, generation, options.speed)
                 for case, _, seed in batch
             ]
             found = [one.result() for one in running]  # replicas would disturb those that still run
