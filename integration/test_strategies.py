@@ -285,7 +285,7 @@ def test_a_hot_prefix_is_served_whole(running: Running) -> None:
             assert max(shares.values()) <= 28 + 4, shares
         if pool == "capped" or running.proxy.target == "haproxy":
             assert set(shares) == set(SERVERS), (pool, shares)
-            assert shares.most_common(1)[0][0] == first.server, shares
+            assert shares[str(first.server)] >= 100 / len(SERVERS) - 4, shares
         if running.proxy.target == "haproxy":
             assert max(shares.values()) <= 1.25 * 100 / len(SERVERS) + 4, (pool, shares)
 

@@ -152,6 +152,16 @@ def test_a_learned_home_stays_while_others_help_out() -> None:
     assert choices(made, servers, 1, prefix=lambda _: "hot") == [home]
 
 
+def test_what_is_over_has_a_second_home() -> None:
+    servers = [Seen(index, in_flight=5) for index in range(4)]
+    made = chooser("prefix", "haproxy")
+    [home] = choices(made, servers, 1, prefix=lambda _: "warm")
+    servers[home].in_flight = 20
+    second = choices(made, servers, 6, prefix=lambda _: "warm")
+    assert len(set(second)) == 1
+    assert second[0] != home
+
+
 def test_servers_that_are_not_alike_are_hashed_by_weight() -> None:
     servers = [Seen(0, weight=128), Seen(1, weight=32)]
     made = chooser("prefix", "haproxy", load_factor=100.0)

@@ -19,7 +19,7 @@ FLOOR = 2
 
 
 class HaproxyPrefix:
-    """The least busy server becomes a prefix's home; above its share the least busy one helps out.
+    """The least busy server becomes a prefix's home; above its share a second home helps out, then anybody.
 
     HAProxy knows a home when the first answer begins, here it is known at once; and of several balancers
     each has a table of its own. Where lbgen makes HAProxy hash (parameter `hashed`), and where servers are
@@ -30,21 +30,28 @@ class HaproxyPrefix:
         self._factor: float = parameters.get("load_factor", 1.25)
         self._learns = not parameters.get("hashed")
         self._homes: dict[str, int] = {}
+        self._second: dict[str, int] = {}
         self._least_conn = HaproxyLeastConn({})
         self._hashed = HashedPrefix(parameters)
 
     def choose(self, request: RequestView, servers: Sequence[ServerView], random: Random) -> int | None:
-        """Return the home of the request's prefix while that has room, else the least busy server."""
+        """Return a home of the request's prefix that has room, else the least busy server."""
         alive = [server for server in servers if server.available]
         if not self._learns or len({(server.weight, server.cap) for server in alive}) > 1:
             return self._hashed.choose(request, servers, random)
         key = request.prefix
-        at_home = next((one for one in alive if one.index == self._homes.get(key or "")), None)
-        if key is not None and at_home is not None and not self._over(at_home, alive):
-            return at_home.index
+        if key is None:
+            return self._least_conn.choose(request, servers, random)
+        homes = self._homes
+        for homes in (self._homes, self._second):
+            home = next((one for one in alive if one.index == homes.get(key)), None)
+            if home is None:
+                break
+            if not self._over(home, alive):
+                return home.index
         chosen = self._least_conn.choose(request, servers, random)
-        if key is not None and at_home is None and chosen is not None:
-            self._homes[key] = chosen
+        if chosen is not None:
+            homes[key] = chosen
         return chosen
 
     def _over(self, home: ServerView, alive: Sequence[ServerView]) -> bool:

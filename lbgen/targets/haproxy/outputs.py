@@ -12,7 +12,7 @@ from lbgen.targets.haproxy.backends import backends
 from lbgen.targets.haproxy.bodies import buffer_size
 from lbgen.targets.haproxy.edge import frontends
 from lbgen.targets.haproxy.features import has
-from lbgen.targets.haproxy.learned import counters_with_loads, load_tables
+from lbgen.targets.haproxy.learned import counters_with_loads, learned_tables
 from lbgen.targets.haproxy.logs import log_target
 from lbgen.targets.haproxy.metrics import METRICS_FILE, metrics_frontend, metrics_text
 from lbgen.targets.haproxy.names import peers, resolvers
@@ -46,7 +46,7 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         "part": part.name,
         "process": _process(fleet, made.settings),
         "defaults": _defaults(fleet, made.settings),
-        "sections": (*made.stores(), *peers(fleet), *resolvers(fleet), *load_tables(fleet), *limits),
+        "sections": (*made.stores(), *peers(fleet), *resolvers(fleet), *learned_tables(fleet), *limits),
         "frontends": edge,
         "backends": pools,
     }

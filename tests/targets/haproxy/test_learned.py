@@ -28,6 +28,7 @@ def test_servers_that_are_alike_learn(more: str) -> None:
     assert HASHED not in lines
     assert "balance leastconn" in lines
     assert any(line.startswith("stick-table ") for line in lines)
+    assert any(line.startswith("stick match ") and " table second:chat " in line for line in lines)
     share = "be_conn(chat),mul(150),add(txn.lb_alive),sub(1),div(txn.lb_alive)"
     assert f"http-request set-var(txn.lb_share) {share}" in lines
     assert any("be_conn_free(chat)" in line for line in lines) == bool(more)
