@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from integration.bench_loads import Bench, Running, Subject, options, tables
 from integration.bench_peer_files import FILES, SOURCES
-from integration.bench_strategies import SHORTEST, ours, programs
+from integration.bench_strategies import LOOSE, SHORTEST, ours, programs
 from integration.fleets import SERVERS, TARGETS, Proxy
 from integration.images import resolve
 from lbgen.lab.boxes import fetch
@@ -138,6 +138,7 @@ def subjects(rig: Rig, generation: str, python: Path) -> dict[str, Sequence[Subj
             *least_conn,
             on("nginx", "prefix", strategy="prefix"),
             on("haproxy", "prefix", strategy="prefix"),
+            on("haproxy", "prefix, load_factor 2", strategy=LOOSE),
             on("haproxy", "prefix, max_in_flight 48", strategy="prefix", max_in_flight=48),
         ),
     }

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from lbgen.lab.boxes import MockBox
 
+LOOSE = {"name": "prefix", "load_factor": 2}
 SHORTEST = {"max_in_flight": 32, "queue": {"order": "shortest_first"}}
 
 
@@ -71,9 +72,8 @@ def subjects(rig: Rig, generation: str) -> dict[str, Sequence[Subject]]:
             on("nginx", "prefix, njs", strategy="prefix", modules=["njs"]),
             on("nginx", "prefix, max_in_flight 48", strategy="prefix", max_in_flight=48),
             on("haproxy", "prefix", strategy="prefix"),
-            on("haproxy", "prefix, load_factor 2", strategy={"name": "prefix", "load_factor": 2}),
+            on("haproxy", "prefix, load_factor 2", strategy=LOOSE),
             on("haproxy", "prefix, max_in_flight 48", strategy="prefix", max_in_flight=48),
-            # Several balancers that do not know each other: every one hashes.
             on("haproxy", "prefix, hashed", strategy="prefix", servers=UNLIKE),
         ),
     }
