@@ -121,10 +121,13 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     expectations.missing(expected, question.strategies)
     _clean_up_when_told_to_end()
     made = plan(question, console.note, stand_ins=wanted.stand_ins)
-    trial = _run(console, made, wanted)
+    trial, complete = _run(console, made, wanted)
     console.result(
         json.dumps(told.as_json_shape(trial), indent=2) if wanted.format == "json" else told.text(trial)
     )
+    if not complete:
+        console.error(f"interrupted: {len(trial.rows)} of {_planned(made)} runs are finished")
+        raise click.exceptions.Exit(130)
     _judge(console, wanted, expected, trial)
 
 
@@ -140,23 +143,31 @@ def _judge(console: Console, wanted: Wanted, expected: list[Expectation], trial:
         raise click.exceptions.Exit(1)
 
 
-def _run(console: Console, made: Plan, wanted: Wanted) -> Trial:
+def _run(console: Console, made: Plan, wanted: Wanted) -> tuple[Trial, bool]:
+    """Return what was measured, and whether that is all: what is finished is kept when SIGINT comes."""
     from lbgen.lab.trial.conduct import Trial, conduct  # noqa: PLC0415 - likewise
     from lbgen.lab.trial.places import place  # noqa: PLC0415 - likewise
 
     names = [found.question.targets[0] for found in made.predictions]
     targets = {name: made.question.fleet.target(name).version for name in names}
-    rows = []
+    rows, planned = [], _planned(made)
     with place(wanted.runtime, targets, wanted.images) as runtime:
-        planned = sum(len(found.rows) for found in made.predictions)
         console.note(
             f"trial: {planned} runs of {wanted.requests} requests with --runtime {runtime.name}, "
             f"at {made.speed:.3g} times the GPUs' speed"
         )
-        for row in conduct(made, runtime, console.detail, fresh=wanted.fresh_connections):
-            rows.append(row)
-            console.note(f"trial: {len(rows)} of {planned} runs done")
-    return Trial(made.predictions[0], tuple(rows), made.speed, runtime.name)
+        try:
+            for row in conduct(made, runtime, console.detail, fresh=wanted.fresh_connections):
+                rows.append(row)
+                console.note(f"trial: {len(rows)} of {planned} runs done")
+        except KeyboardInterrupt:
+            if not rows:
+                raise
+    return Trial(made.predictions[0], tuple(rows), made.speed, runtime.name), len(rows) == planned
+
+
+def _planned(made: Plan) -> int:
+    return sum(len(found.rows) for found in made.predictions)
 
 
 def _question(fleet: Fleet, wanted: Wanted) -> Question:

@@ -193,6 +193,24 @@ def test_nothing_is_left_after_an_interrupt(bench: Bench, number: int) -> None:
     assert bench.left() == []
 
 
+def test_what_is_finished_is_kept_after_an_interrupt(bench: Bench) -> None:
+    with subprocess.Popen(
+        bench.line(*SHORT, "--strategy=least_conn", "--requests=200", "--expect=errors<0"),
+        cwd=bench.folder, env=bench.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    ) as running:  # fmt: skip
+        assert running.stderr is not None
+        while "1 of 2 runs done" not in running.stderr.readline():
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        said, complaints = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert ("round_robin" in said, "least_conn on" in said) == (True, False)
+    assert "interrupted: 1 of 2 runs are finished" in complaints
+    assert "expected" not in complaints
+    assert bench.left() == []
+
+
 def test_a_killed_trial_leaves_no_process_and_the_next_one_sweeps_its_folder(bench: Bench) -> None:
     with _started(bench) as running:
         running.kill()
