@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ENGINES = 1_000
 HOST, FIRST, PORT, STATUS = "127.0.0.1", 21_000, 18_416, 18_417
 WATCH_S = 15
-FULL, LESS, SMALL = "up 100% maxconn:106\n", "up 100% maxconn:36\n", "up 33% maxconn:36\n"
+FULL, LESS, SMALL = "up 100% maxconn:101\n", "up 100% maxconn:35\n", "up 33% maxconn:35\n"
 """What a server is told: a large one; a small one at first, and when the agent has looked for 30 s."""
 SETTLED = Counter({FULL: ENGINES - ENGINES // 4, SMALL: ENGINES // 4})
 

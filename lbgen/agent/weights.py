@@ -43,16 +43,17 @@ AT_PEAK = 0.95
 """An engine that lets requests wait is full when this share of its peak runs; below it computes prompts."""
 LIMIT_STEP = 0.1
 """By what share of the difference a limit follows the last look."""
-SLACK = 0.1
+SLACK = 0.05
 """What is sent above the room, as a share of it, and one more.
 
 What waits in the engine is there when a place becomes free: until HAProxy has seen the end of an answer
 and the engine has the next request, time passes. Without it equal servers lost on the real HAProxy (3.0, load
 of 0.9): the P99 to the first token was two to three times that of plain leastconn, as in a simulation with
-150 ms for that time. It also shows when a server is full, and lets a limit grow that was found too low.
+150 ms for that time; with twice as much a pool with a slow server gains nothing. It also shows when a server
+is full, and lets a limit grow that was found too low.
 """
 ROUNDING = 1e-6
-"""What a room may exceed a whole number by: 1.1 times 50 is a little more than 55 in floating point."""
+"""What a room may exceed a whole number by: floating point leaves averages a little above one."""
 COMPARE_S = 1.0
 """Time for which a comparison of all servers holds, seconds: each answer would cost one otherwise."""
 GAP_S = 10.0

@@ -60,7 +60,7 @@ def test_an_idle_engine_has_full_weight_and_no_limit() -> None:
     assert one.answer("chat/gpu-0\n", 1) == "up 100% maxconn:0\n"
 
 
-@pytest.mark.parametrize(("allowed", "told"), [(None, 106), (40, 40), (200, 106)])
+@pytest.mark.parametrize(("allowed", "told"), [(None, 101), (40, 40), (200, 101)])
 def test_the_fleets_cap_is_never_exceeded(allowed: int | None, told: int) -> None:
     one = agent(1, cap=allowed)
     seen(one, "gpu-0", Reading(30, 0, 0.3))
@@ -72,7 +72,7 @@ def test_the_agents_own_pages() -> None:
     seen(one, "gpu-0", Reading(30, 0, 0.3))
     page = metrics_page(one, 2.5)
     assert 'lbgen_agent_weight_percent{pool="chat",server="gpu-0"} 100' in page
-    assert 'lbgen_agent_max_in_flight{pool="chat",server="gpu-0"} 106' in page
+    assert 'lbgen_agent_max_in_flight{pool="chat",server="gpu-0"} 101' in page
     assert 'lbgen_agent_reading_age_seconds{pool="chat",server="gpu-0"} 2.500' in page
     assert "gpu-1" not in page, "nothing is known of it"
     assert health_page(one, 0.5) == "ok: 1 of 2 servers can be read\n"
@@ -126,9 +126,9 @@ def test_an_answer_rests_on_the_engines_page_and_the_port_is_closed_at_the_end()
             one = agent(page_port)
             async with running(one) as port:
                 await eventually(lambda: one.scrapes > 2, "the page is read")
-                assert await asked(port) == b"up 100% maxconn:106\n"
+                assert await asked(port) == b"up 100% maxconn:101\n"
                 assert await asked(port, b"x" * 5000 + b"\n") == b"", "what is too long is no question"
-                assert await asked(port) == b"up 100% maxconn:106\n"
+                assert await asked(port) == b"up 100% maxconn:101\n"
 
     asyncio.run(scenario())
 
@@ -178,7 +178,7 @@ def test_a_sick_engine_keeps_its_estimate_and_delays_nobody(fault: str) -> None:
                 await eventually(lambda: one.failures > 1, "the fault is counted")
                 before = healthy.asked
                 await eventually(lambda: healthy.asked > before + 5, "the other is still read")
-                assert await asked(port) == await asked(port, b"chat/gpu-1\n") == b"up 100% maxconn:106\n"
+                assert await asked(port) == await asked(port, b"chat/gpu-1\n") == b"up 100% maxconn:101\n"
 
     asyncio.run(scenario())
 
@@ -196,7 +196,7 @@ def test_a_dead_engine_is_read_again_when_it_is_back_with_another_memory() -> No
                 before = one.scrapes
                 await eventually(lambda: one.scrapes > before + 3, "it is read again")
                 cap = int((await asked(port)).rpartition(b":")[2])
-                assert 53 < cap < 106, "on its way from 106 to 54"
+                assert 50 < cap < 101, "on its way from 101 to 51"
 
     asyncio.run(scenario())
 
@@ -211,6 +211,6 @@ def test_garbage_on_the_page_changes_nothing() -> None:
                 engine.page = "vllm:num_requests_running NaN\nvllm:kv_cache_usage_perc{ 1e999\n\x00\xff"
                 before = one.scrapes
                 await eventually(lambda: one.scrapes > before + 3, "the garbage is read")
-                assert await asked(port) == b"up 100% maxconn:106\n"
+                assert await asked(port) == b"up 100% maxconn:101\n"
 
     asyncio.run(scenario())
