@@ -48,9 +48,9 @@ SLACK = 0.05
 
 What waits in the engine is there when a place becomes free: until HAProxy has seen the end of an answer
 and the engine has the next request, time passes. Without it equal servers lost on the real HAProxy (3.0, load
-of 0.9): the P99 to the first token was two to three times that of plain leastconn, as in a simulation with
-150 ms for that time; with twice as much a pool with a slow server gains nothing. It also shows when a server
-is full, and lets a limit grow that was found too low.
+of 0.9): the P99 to the first token was two to three times that of leastconn, and half as much again in a
+simulation with 150 ms for that time. With twice as much a pool with a slow server gained nothing. It also
+shows when a server is full, and lets a limit grow that was found too low.
 """
 ROUNDING = 1e-6
 """What a room may exceed a whole number by: floating point leaves averages a little above one."""
