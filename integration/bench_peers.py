@@ -16,11 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from integration.bench_loads import Bench, Running, Subject, options, tables
+from integration.bench_loads import Bench, Running, Subject, favoured, options, tables
 from integration.bench_peer_files import FILES, SOURCES
-from integration.bench_strategies import LOOSE, SHORTEST, ours, programs
-from integration.fleets import SERVERS, TARGETS, Proxy
-from integration.images import resolve
+from integration.bench_strategies import LOOSE, SHORTEST, ours, programs, servers
+from integration.fleets import TARGETS, Proxy
 from lbgen.lab.boxes import fetch
 from lbgen.lab.rig import Rig
 
@@ -107,6 +106,7 @@ def by_hand(rig: Rig, generation: str, target: str) -> Subject:
     def start(mocks: Sequence[MockBox]) -> Iterator[Running]:
         del mocks  # the file names them
         balancer = rig.balancer(target, proxy.image, FILES[target], probe=None)
+        favoured(balancer)
         try:
             yield Running(balancer.url, balancer.processes)
         finally:
@@ -156,7 +156,7 @@ def main() -> None:
         f"Written by hand: {'; '.join(f'{target}: {source}' for target, source in SOURCES.items())}.\n"
     )
     with Rig() as rig:
-        bench = Bench(rig.mocks(SERVERS, resolve("bookworm", "python")), chosen.requests, chosen.keep)
+        bench = Bench(servers(rig), chosen.requests, chosen.keep)
         rows = subjects(rig, chosen.generation, python)
         for text in tables(bench, rows, chosen.seeds, chosen.only):
             print(text, flush=True)

@@ -10,7 +10,7 @@ import argparse
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from integration.bench_loads import Bench, Running, Subject, options, tables
+from integration.bench_loads import Bench, Running, Subject, favoured, options, tables
 from integration.fleets import SERVERS, TARGETS, Proxy, chat, files
 from integration.images import resolve, versions
 from lbgen.lab.rig import Rig
@@ -38,6 +38,7 @@ def ours(
             fleet["targets"] = {"nginx": {"modules": list(modules)}}
         rendered = files(fleet, proxy)
         balancer = rig.balancer(target, proxy.image, rendered)
+        favoured(balancer)
         try:
             yield Running(balancer.url, balancer.processes)
         finally:
@@ -89,13 +90,21 @@ def programs(generation: str) -> str:
     return f"NGINX {found['nginx']}, HAProxy {found['haproxy']}"
 
 
+def servers(rig: Rig) -> list[MockBox]:
+    """Start the mock GPU servers."""
+    mocks = rig.mocks(SERVERS, resolve("bookworm", "python"))
+    for mock in mocks:
+        favoured(mock)
+    return mocks
+
+
 def main() -> None:
     """Run the command line."""
     line = argparse.ArgumentParser(prog="integration.bench_strategies", description=__doc__)
     chosen = options(line).parse_args()
     print(f"{programs(chosen.generation)}; seeds 0 to {chosen.seeds - 1}, {chosen.requests} requests each.\n")
     with Rig() as rig:
-        bench = Bench(rig.mocks(SERVERS, resolve("bookworm", "python")), chosen.requests, chosen.keep)
+        bench = Bench(servers(rig), chosen.requests, chosen.keep)
         for text in tables(bench, subjects(rig, chosen.generation), chosen.seeds, chosen.only):
             print(text, flush=True)
 
