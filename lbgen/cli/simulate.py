@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +13,7 @@ from lbgen.cli.kv_agent import KvAgent
 from lbgen.cli.options import Command, fleet_options, option
 from lbgen.cli.pools import first_served, named_pool, strategy_name
 from lbgen.cli.reports import expect_writable, write_report
-from lbgen.cli.simulate_inputs import calibration_of, incident_of, workload_of
+from lbgen.cli.simulate_inputs import Wanted, calibration_of, incident_of, workload_of
 from lbgen.engines import ENGINES
 from lbgen.fleet.shares import shared_out
 from lbgen.problems import FleetError, LbgenError
@@ -42,29 +42,6 @@ if TYPE_CHECKING:
 
 MOST_REQUESTS = 10_000_000
 DEFAULT_SEEDS = (1, 2, 3, 4, 5)
-
-
-class Wanted(NamedTuple):
-    """What the options of one call ask for."""
-
-    pool: str | None
-    workload: str
-    clients: tuple[int, ...]
-    think: str | None
-    strategies: tuple[str, ...]
-    rate: float | None
-    loads: tuple[float, ...]
-    requests: int
-    seeds: tuple[int, ...]
-    profiles: tuple[str, ...]
-    calibrate: tuple[str, ...]
-    slots: int | None
-    incidents: tuple[str, ...]
-    find_capacity: str | None
-    report: str | None
-    executor: str | None
-    format: str
-    skip_bad_rows: bool
 
 
 @click.command(cls=Command)

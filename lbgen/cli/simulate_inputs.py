@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -19,10 +19,32 @@ from lbgen.units import parse_duration
 
 if TYPE_CHECKING:
     from lbgen.cli.console import Console
-    from lbgen.cli.simulate import Wanted
     from lbgen.model import Pool
     from lbgen.simulate.calibration import Calibration
     from lbgen.simulate.workload import Workload
+
+
+class Wanted(NamedTuple):
+    """What the options of one call ask for."""
+
+    pool: str | None
+    workload: str
+    clients: tuple[int, ...]
+    think: str | None
+    strategies: tuple[str, ...]
+    rate: float | None
+    loads: tuple[float, ...]
+    requests: int
+    seeds: tuple[int, ...]
+    profiles: tuple[str, ...]
+    calibrate: tuple[str, ...]
+    slots: int | None
+    incidents: tuple[str, ...]
+    find_capacity: str | None
+    report: str | None
+    executor: str | None
+    format: str
+    skip_bad_rows: bool
 
 
 def calibration_of(console: Console, names: tuple[str, ...]) -> Calibration | None:
