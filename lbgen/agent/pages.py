@@ -10,7 +10,7 @@ from aiohttp import web
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.agent.service import Agent
+    from lbgen.agent.watch import Agent
     from lbgen.units import Address
 
 

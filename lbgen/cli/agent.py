@@ -18,7 +18,7 @@ from lbgen.strategies.registry import STRATEGIES
 from lbgen.units import Address, parse_address, parse_duration
 
 if TYPE_CHECKING:
-    from lbgen.agent.service import TlsWords, Watched
+    from lbgen.agent.watch import TlsWords, Watched
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.model import Fleet, Pool, ServerTls
@@ -46,7 +46,8 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> None:
 
 def _serve(console: Console, fleet: Fleet, options: dict[str, Any]) -> None:
     try:
-        from lbgen.agent.service import Agent, run  # noqa: PLC0415 - aiohttp is an extra
+        from lbgen.agent.service import run  # noqa: PLC0415 - aiohttp is an extra
+        from lbgen.agent.watch import Agent  # noqa: PLC0415 - likewise
     except ImportError as error:
         raise LbgenError(f"lbgen agent needs the package {error.name}: pip install 'lbgen[agent]'") from None
     pools = [pool for pool in shared_out(fleet).pools if pool.strategy.name == "kv_cache"]
@@ -70,7 +71,7 @@ def _serve(console: Console, fleet: Fleet, options: dict[str, Any]) -> None:
 
 
 def _watched(pool: Pool) -> list[Watched]:
-    from lbgen.agent.service import Watched  # noqa: PLC0415 - aiohttp is an extra
+    from lbgen.agent.watch import Watched  # noqa: PLC0415 - aiohttp is an extra
 
     metrics = ENGINES[pool.engine].metrics
     if metrics is None or not metrics.running:

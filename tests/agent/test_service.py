@@ -11,7 +11,8 @@ import pytest
 
 from lbgen.agent.pages import health_page, metrics_page
 from lbgen.agent.readings import Reading
-from lbgen.agent.service import Agent, Watched, _body, run
+from lbgen.agent.service import run
+from lbgen.agent.watch import Agent, Watched, _body
 from lbgen.agent.weights import Pool
 from lbgen.engines import ENGINES, Metrics
 from lbgen.units import Address
