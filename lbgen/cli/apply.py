@@ -12,7 +12,7 @@ import click
 from lbgen.checker.check import CHECKERS
 from lbgen.checker.programs import differs, find, version_here
 from lbgen.cli.inputs import load_fleet, only_target, seconds, templates_folder, usable_fleet
-from lbgen.cli.options import Command, fleet_options, option, templates_option
+from lbgen.cli.options import Command, fleet_options, format_option, option, templates_option
 from lbgen.cli.plan import choice_of, folder_of, gathered, in_words, values
 from lbgen.deploy.addresses import taken_addresses
 from lbgen.deploy.apply import STOP_SIGNALS, Job, RefusedError, apply
@@ -101,13 +101,7 @@ class Wanted(NamedTuple):
     metavar="none|TARGET=PATH|TARGET=docker://IMAGE",
     help="The real checker, if it is not the one on PATH; none: replace the files unchecked.",
 )
-@option(
-    "--format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How it is said what came of it: for people or for programs.",
-)
+@format_option("How it is said what came of it: for people or for programs.")
 @templates_option
 @click.pass_obj
 def command(console: Console, /, request: FleetRequest, **options: Any) -> int:  # noqa: ANN401 - click's

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lbgen.cli.inputs import load_fleet, seconds, usable_fleet
-from lbgen.cli.options import Command, fleet_options, option
+from lbgen.cli.options import Command, fleet_options, format_option, option
 from lbgen.cli.sockets import named_server, server_argument, socket_option, sockets_for
 from lbgen.deploy.drain import Outcome, drain
 from lbgen.targets.haproxy.learned import sticks
@@ -27,14 +27,7 @@ if TYPE_CHECKING:
 @server_argument
 @socket_option
 @option("--timeout", default="15m", show_default=True, help="How long to wait for the last request.")
-@option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people or for programs.",
-)
+@format_option("For people or for programs.", name="form")
 @click.pass_obj
 def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     console: Console,

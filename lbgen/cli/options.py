@@ -79,6 +79,14 @@ def or_standard_output(_ctx: click.Context, _parameter: click.Parameter, value: 
     return None if value == "-" else value
 
 
+def format_option(help_text: str, *choices: str, name: str = "format") -> Decorator:
+    """Return ``--format``, by default the first of the choices (``text``, and ``json`` for programs)."""
+    kinds = choices or ("text", "json")
+    return option(
+        "--format", name, type=click.Choice(kinds), default=kinds[0], show_default=True, help=help_text
+    )
+
+
 def templates_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--templates``, for the commands that render."""
     help_text = "Templates that come before the built-in ones."

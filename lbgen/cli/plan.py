@@ -12,7 +12,7 @@ import click
 from lbgen.checker.check import CHECKERS
 from lbgen.checker.programs import differs, parse_choice, version_here
 from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
-from lbgen.cli.options import Command, fleet_options, option, templates_option
+from lbgen.cli.options import Command, fleet_options, format_option, option, templates_option
 from lbgen.deploy.inventory import READERS
 from lbgen.deploy.kept import as_json, kept
 from lbgen.deploy.plan import MAX_CHANGE, make_plan
@@ -42,13 +42,8 @@ NAMED = 8
 @option(
     "--to", metavar="PATH", required=True, type=click.Path(), help="The target's folder, or its main file."
 )
-@option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "markdown"]),
-    default="text",
-    show_default=True,
-    help="For people, for programs, or for a pull request's comment.",
+@format_option(
+    "For people, for programs, or for a pull request's comment.", "text", "json", "markdown", name="form"
 )
 @option(
     "--binary",

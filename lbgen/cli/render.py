@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
-from lbgen.cli.options import Command, fleet_options, option, or_standard_output, templates_option
+from lbgen.cli.options import (
+    Command,
+    fleet_options,
+    format_option,
+    option,
+    or_standard_output,
+    templates_option,
+)
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets, StandInSecrets
 from lbgen.targets.registry import TARGETS
@@ -77,13 +84,7 @@ class Wanted(NamedTuple):
 @option("--diff", is_flag=True, help="Write nothing; print what would change in DIR, secrets masked.")
 @templates_option
 @option("--force", is_flag=True, help="Replace files that lbgen did not write.")
-@option(
-    "--format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How the list of files is written: for people, or on standard output for programs.",
-)
+@format_option("How the list of files is written: for people, or on standard output for programs.")
 @click.pass_obj
 def command(
     console: Console,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lbgen.cli.inputs import load_fleet, usable_fleet
-from lbgen.cli.options import Command, fleet_options, option
+from lbgen.cli.options import Command, fleet_options, format_option
 from lbgen.fleet.show import as_json, as_yaml
 from lbgen.problems import FleetError
 
@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @fleet_options
-@option(
-    "--format",
-    type=click.Choice(["yaml", "json"]),
-    default="yaml",
-    show_default=True,
-    help="How it is written.",
-)
+@format_option("How it is written.", "yaml", "json")
 @click.pass_obj
 def command(
     console: Console,

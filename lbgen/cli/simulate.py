@@ -10,7 +10,7 @@ import click
 
 from lbgen.cli.inputs import load_fleet
 from lbgen.cli.kv_agent import KvAgent
-from lbgen.cli.options import Command, fleet_options, option
+from lbgen.cli.options import Command, fleet_options, format_option, option
 from lbgen.cli.pools import first_served, named_pool, strategy_name
 from lbgen.cli.reports import expect_writable, write_report
 from lbgen.cli.simulate_inputs import Wanted, calibration_of, incident_of, workload_of
@@ -124,7 +124,7 @@ DEFAULT_SEEDS = (1, 2, 3, 4, 5)
 )
 @option("--executor", metavar="dask://HOST:PORT", help="Do the runs on a Dask cluster instead of here.")
 @option("--skip-bad-rows", is_flag=True, help="Leave out rows of a trace that cannot be read; count them.")
-@option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option("For people or for programs.")
 @click.pass_obj
 def command(console: Console, /, request: FleetRequest, **options: object) -> None:
     """Predict what strategies would do to a pool, by simulation.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from lbgen.cli.inputs import load_fleet, seconds, usable_fleet
-from lbgen.cli.options import Command, fleet_options, option
+from lbgen.cli.options import Command, fleet_options, format_option, option
 from lbgen.cli.sockets import places, socket_option
 from lbgen.cli.status_text import text_of, value_of
 from lbgen.deploy.inventory import read_haproxy
@@ -49,14 +49,7 @@ class Wanted(NamedTuple):
 @socket_option
 @option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
 @option("--interval", default="2s", show_default=True, help="Time between two looks of --watch.")
-@option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people or for programs; with --watch one JSON text a line.",
-)
+@format_option("For people or for programs; with --watch one JSON text a line.", name="form")
 @option("--exit-code", is_flag=True, help="Exit 1 when servers run otherwise than the fleet says.")
 @click.pass_obj
 def command(console: Console, /, request: FleetRequest, **options: Any) -> int:  # noqa: ANN401 - click's

@@ -10,7 +10,7 @@ import click
 
 from lbgen.cli.inputs import load_fleet, usable_fleet
 from lbgen.cli.kv_agent import KvAgent
-from lbgen.cli.options import Command, fleet_options, option
+from lbgen.cli.options import Command, fleet_options, format_option, option
 from lbgen.cli.pools import first_served, named_pool, strategy_name
 from lbgen.cli.reports import expect_writable, write_report
 from lbgen.fleet.shares import shared_out
@@ -101,7 +101,7 @@ class Wanted(NamedTuple):
     help="What has to hold, else exit 1: 'load_stdev<2', 'p99(least_conn)<0.85*p99(round_robin)'.",
 )
 @option("--report", metavar="FILE.html", type=click.Path(), help="Write a page with charts, too.")
-@option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option("For people or for programs.")
 @click.pass_obj
 def command(console: Console, /, request: FleetRequest, **options: object) -> None:
     """Measure what strategies do, with the real programs in front of mock GPU servers.

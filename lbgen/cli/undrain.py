@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lbgen.cli.inputs import load_fleet, usable_fleet
-from lbgen.cli.options import Command, fleet_options, option
+from lbgen.cli.options import Command, fleet_options, format_option
 from lbgen.cli.sockets import edit, named_server, server_argument, socket_option, sockets_for
 from lbgen.deploy.drain import put_back
 from lbgen.deploy.runtime_socket import RuntimeSocket
@@ -26,14 +26,7 @@ if TYPE_CHECKING:
 @fleet_options
 @server_argument
 @socket_option
-@option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people or for programs.",
-)
+@format_option("For people or for programs.", name="form")
 @click.pass_obj
 def command(
     console: Console, /, request: FleetRequest, which: str, sockets: tuple[str, ...], form: str
