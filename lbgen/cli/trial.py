@@ -116,6 +116,8 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     except ImportError as error:
         raise LbgenError(f"lbgen trial needs the package {error.name}: pip install 'lbgen[lab]'") from None
     expect_writable(wanted.report)
+    if wanted.report and wanted.report.endswith(".svg"):
+        raise click.UsageError("--report: a trial's report is a page: name it FILE.html")
     expected = [expectations.parse(text) for text in wanted.expectations]
     question = _question(usable_fleet(console, load_fleet(console, request), request), wanted)
     expectations.missing(expected, question.strategies)

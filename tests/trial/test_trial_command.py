@@ -158,6 +158,7 @@ def test_without_docker_it_is_said(bench: Bench) -> None:
     ("words", "said"),
     [
         (["--report=no/such/r.html"], "no/such/r.html: cannot be written: there is no folder no/such"),
+        (["--report=r.svg"], "name it FILE.html"),
         (["--expect=p98<1"], "  p98<1\n  ^"),
         (["--image=nginx"], "write PROGRAM=IMAGE"),
         (["--strategy=pack"], "nothing is left to try"),
