@@ -87,7 +87,7 @@ def play(host: Host, playbook: str, *options: str) -> Recap:
         "lbgen_build": str(scratch / "build"),
         "lbgen_validate": f"docker run --rm -v {temporary}:{temporary}:ro {image} haproxy -c -f %s",
     }
-    inventory = scratch / "inventory.yaml"
+    inventory = scratch / "inventory.yml"
     connection = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     inventory.write_text(yaml.safe_dump({"balancers": {"hosts": {"lb-0.example.org": connection}}}))
     program = Path(sys.executable).with_name("ansible-playbook")
@@ -127,7 +127,7 @@ def host(mocks: list[MockBox], tmp_path: Path) -> Iterator[Host]:
         container.remove(force=True)
 
 
-@pytest.mark.parametrize("playbook", ["apply.yaml", "copy.yaml"])
+@pytest.mark.parametrize("playbook", ["apply.yml", "copy.yml"])
 def test_changed_then_ok_then_refused(host: Host, playbook: str) -> None:
     first, before = host.main.read_bytes(), host.digest()
     assert play(host, playbook).changed == 0
@@ -153,7 +153,7 @@ def test_changed_then_ok_then_refused(host: Host, playbook: str) -> None:
     assert host.main.read_bytes() == second
 
 
-@pytest.mark.parametrize("playbook", ["apply.yaml", "copy.yaml"])
+@pytest.mark.parametrize("playbook", ["apply.yml", "copy.yml"])
 def test_what_the_program_refuses_is_not_written(host: Host, playbook: str) -> None:
     first = host.main.read_bytes()
     path = host.fleet(strategy="random_two")
@@ -168,6 +168,6 @@ def test_what_the_program_refuses_is_not_written(host: Host, playbook: str) -> N
 
 def test_copy_makes_the_first_file(host: Host) -> None:
     host.main.unlink()
-    done = play(host, "copy.yaml")
+    done = play(host, "copy.yml")
     assert (done.changed > 0, done.failed) == (True, 0), done.text
     assert "balance leastconn" in host.main.read_text()

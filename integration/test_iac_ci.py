@@ -79,7 +79,7 @@ def calls(runner: Runner) -> list[str]:
 
 def workflow(runner: Runner, images: Mapping[str, str], **given: str) -> dict[str, list[Ended]]:
     """Run GitHub's example as a pull request; return how each of its steps ended, by name or action."""
-    jobs = yaml.safe_load((EXAMPLES / "github.yaml").read_text())
+    jobs = yaml.safe_load((EXAMPLES / "github.yml").read_text())
     local = {f"docker://{name}:[0-9.]+": f"docker://{image}" for name, image in images.items()}
     for name, text in jobs["env"].items():
         for official, image in local.items():
@@ -127,7 +127,7 @@ def test_a_change_that_unbalances_is_refused(runner: Runner, images: dict[str, s
 
 
 def test_gitlab_s_jobs(runner: Runner) -> None:
-    jobs = yaml.safe_load((EXAMPLES / "gitlab.yaml").read_text())
+    jobs = yaml.safe_load((EXAMPLES / "gitlab.yml").read_text())
     runner.environ |= {
         "CI_API_V4_URL": "https://gitlab.example.org/api/v4", "CI_PROJECT_ID": "1",
         "CI_MERGE_REQUEST_IID": "2", "COMMENT_TOKEN": "token",

@@ -49,12 +49,12 @@ def test_a_quotation_stands_in_its_example(block):
 
 def test_every_example_is_named():
     text = PAGE.read_text(encoding="utf-8")
-    for path in ("ci/github.yaml", "ci/gitlab.yaml", "ansible/apply.yaml", "ansible/copy.yaml",
+    for path in ("ci/github.yml", "ci/gitlab.yml", "ansible/apply.yml", "ansible/copy.yml",
                  "terraform/main.tf", "container/Containerfile"):  # fmt: skip
         assert (ROOT / "examples" / path).is_file()
         assert f"examples/{path}" in text
 
 
 def test_the_examples_are_yaml():
-    for path in [*(ROOT / "examples").rglob("*.yaml"), ROOT / "action.yml", ROOT / ".pre-commit-hooks.yaml"]:
+    for path in [*(ROOT / "examples").rglob("*.y*ml"), ROOT / "action.yml", ROOT / ".pre-commit-hooks.yaml"]:
         assert list(yaml.safe_load_all(path.read_text(encoding="utf-8"))), path

@@ -27,8 +27,8 @@ def follows(schema: str, *files: Path) -> str:
 
 @pytest.mark.parametrize(
     ("schema", "name"),
-    [("github-actions", "action.yml"), ("github-workflows", "examples/ci/github.yaml"),
-     ("gitlab-ci", "examples/ci/gitlab.yaml")],
+    [("github-actions", "action.yml"), ("github-workflows", "examples/ci/github.yml"),
+     ("gitlab-ci", "examples/ci/gitlab.yml")],
 )  # fmt: skip
 def test_an_example_follows_its_schema(schema, name, tmp_path):
     text = (ROOT / name).read_text(encoding="utf-8")
