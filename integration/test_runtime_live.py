@@ -162,3 +162,23 @@ def test_down_in_the_file_and_up_again(site: Runtime) -> None:
         assert back.returncode == 0, back.stderr
         assert "taken out at run time" not in back.stderr
         eventually(lambda: site.running()["gpu-0"].status.startswith("UP"), 20, "it is up again")
+
+
+def test_files_that_were_never_loaded_are_not_passed_over(site: Runtime) -> None:
+    def fleet(cap: int) -> dict[str, Any]:
+        return site.fleet(0, 1, 2, max_in_flight=cap, timeouts={"idle": "25m"})
+
+    here = ("--to", str(site.folder), "--binary", f"haproxy=docker://{site.proxy.image}")
+    process = pid(site)
+    assert "not reloaded" in site.lbgen("apply", fleet(CAP), *here).stderr
+    assert "but the balancer runs others" in site.lbgen("apply", fleet(CAP), *here).stderr
+    refused = site.lbgen("apply", fleet(7), *here)
+    assert refused.returncode == 2
+    assert "does not run the files that lay here: only a reload can do it" in refused.stderr
+    assert pid(site) == process
+    assert "a reload instead" in site.apply(fleet(7)).stderr
+    process = pid(site)
+    assert "changed over the runtime socket" in site.apply(fleet(6)).stderr
+    assert "no changes" in site.apply(fleet(6)).stdout
+    assert "changed over the runtime socket" in site.apply(fleet(5)).stderr
+    assert pid(site) == process

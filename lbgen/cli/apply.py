@@ -69,7 +69,11 @@ class Wanted(NamedTuple):
     "--to", metavar="PATH", required=True, type=click.Path(), help="The target's folder, or its main file."
 )
 @option("--expect", metavar="DIGEST", help="Apply only what 'lbgen plan' showed under this digest.")
-@option("--reload", metavar="CMD", help="The command that reloads, such as 'systemctl reload nginx'.")
+@option(
+    "--reload",
+    metavar="CMD",
+    help="The command that reloads, such as 'systemctl reload nginx'; run without a shell.",
+)
 @option("--pid", metavar="FILE", type=click.Path(), help="Reload by a signal to the master process in FILE.")
 @option("--master-socket", metavar="PATH", help="Reload over HAProxy's master socket.")
 @option(
@@ -125,7 +129,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         verify=_verify(fleet, settings.name, files, wanted, patience),
         smoke=_smoke(fleet, settings, wanted),
         runs_again=lambda text: runs_again(fleet, settings.name, text, patience),
-        outdated=lambda: runs_other(fleet, settings.name, files_named(files[0].text)),
+        runs_other=lambda names: runs_other(fleet, settings.name, names),
         socket=settings.runtime_socket if settings.name == "haproxy" else None,
         expect=wanted.expect,
         max_change=_share(wanted.max_change),

@@ -16,15 +16,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.deploy.backup import BACKUP, Backup
+from lbgen.deploy.in_step import changed, loaded, names_for
 from lbgen.deploy.inventory import READERS
 from lbgen.deploy.kept import through_reload
 from lbgen.deploy.live import change, obstacle
 from lbgen.deploy.plan import MAX_CHANGE, make_plan
 from lbgen.files import tidy, write_files
 from lbgen.problems import LbgenError
+from lbgen.targets.answers import files_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
     from lbgen.deploy.inventory import Inventory
@@ -58,8 +61,8 @@ class Job(NamedTuple):
     """Raises `LbgenError` when the balancer does not run with the new files."""
     smoke: Callable[[], list[str]] = list
     """Sends a request to a server; raises `LbgenError` when it is not answered well."""
-    outdated: Callable[[], bool] = lambda: False
-    """Tells whether the balancer is seen to run other files than the new ones."""
+    runs_other: Callable[[AbstractSet[str]], bool] = lambda _: False
+    """Tells whether the balancer is seen to name other files than these."""
     runs_again: Callable[[str], bool] = lambda _: True
     """Tells whether the balancer runs the old files again, by their text."""
     socket: str | None = None
@@ -85,13 +88,14 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
         say(f"{job.target}: {_check_candidate(job)}")
         backup = Backup(job.directory, job.files[0].path)
         try:
-            _change(plan, job, backup, say)
+            in_effect = _change(plan, job, backup, say)
         except (LbgenError, OSError, KeyboardInterrupt) as error:
             reason = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
             with _undisturbed():
                 raise LbgenError(f"{reason}\nrolled back: {_roll_back(job, backup, say)}") from None
         with _undisturbed():
-            backup.finish()
+            if in_effect or not plan.unfinished:
+                backup.finish()
         return plan
 
 
@@ -103,18 +107,20 @@ def _tidy(directory: Path) -> None:
 
 
 def _outdated(job: Job, say: Callable[[str], None]) -> bool:
-    """Tell whether the balancer is seen to run other files than these, though these lie there."""
-    if job.reload is None or job.socket or not job.outdated():
+    """Tell whether the balancer has to load these files, though they lie there: it is seen to run others."""
+    if not job.runs_other(names_for(job.directory, files_named(job.files[0].text))):
         return False
-    say(f"{job.target}: the files are as they should be, but the balancer runs others")
-    return True
+    how = "" if job.reload else "; say how to reload it with --reload"
+    say(f"{job.target}: the files are as they should be, but the balancer runs others{how}")
+    return job.reload is not None
 
 
-def _change(plan: Plan, job: Job, backup: Backup, say: Callable[[str], None]) -> None:
+def _change(plan: Plan, job: Job, backup: Backup, say: Callable[[str], None]) -> bool:
+    """Replace the files and let them take effect; return whether they did."""
     backup.take(plan.changes)
     write_files(job.directory, job.files, force=job.force)
     say(f"{job.target}: files replaced")
-    _take_effect(plan, job, say)
+    return _take_effect(plan, job, say)
 
 
 @contextmanager
@@ -195,15 +201,17 @@ def _link_neighbours(directory: Path, candidate: Path) -> None:
             (candidate / neighbour.name).symlink_to(neighbour.resolve())
 
 
-def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> None:
+def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
     if job.socket and not plan.reload and not _obstacle(plan, job, job.socket, say):
         change(job.socket, *_old_and_new(plan), say)
+        changed(job.directory, *(files_named(text) for text in (plan.changes[0].old, plan.changes[0].new)))
         say(f"{job.target}: changed over the runtime socket, without a reload")
         for line in job.smoke():
             say(line)
     elif job.reload:
         with through_reload(job.socket, plan.changes[0].path, *_old_and_new(plan), say):
             job.reload.act()
+            loaded(job.directory)
             say(f"{job.target}: reloaded ({job.reload.words})")
             for look in (job.verify, job.smoke):
                 for line in look():
@@ -211,16 +219,25 @@ def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> None:
         time.sleep(SETTLE_S.get(job.target, 0))
     else:
         say(f"{job.target}: not reloaded; say how with --reload")
+        return False
+    return True
 
 
 def _obstacle(plan: Plan, job: Job, socket: str, say: Callable[[str], None]) -> bool:
     """Tell whether a reload has to do what the socket cannot; raises `LbgenError` when there is none."""
-    reason = obstacle(socket, *_old_and_new(plan))
+    reason = _not_loaded(plan, job) or obstacle(socket, *_old_and_new(plan))
     if reason and job.reload is None:
         raise LbgenError(f"{reason}: only a reload can do it; say how with --reload")
     if reason:
         say(f"{job.target}: {reason}: a reload instead")
     return bool(reason)
+
+
+def _not_loaded(plan: Plan, job: Job) -> str:
+    """Return, in words, that the old files never took effect; empty when nothing of that kind is seen."""
+    if job.runs_other(names_for(job.directory, files_named(plan.changes[0].old))):
+        return "the balancer does not run the files that lay here"
+    return ""
 
 
 def _old_and_new(plan: Plan) -> tuple[Inventory, Inventory]:
@@ -256,4 +273,5 @@ def _reload_back(job: Job, reload: Reload, say: Callable[[str], None]) -> bool:
     file = READERS[job.target](text)
     with through_reload(job.socket, main, file, file, say):
         reload.act()
+        loaded(job.directory)
         return job.runs_again(text)

@@ -127,10 +127,11 @@ def _has_servers(fleet: Fleet, listener: Listener) -> bool:
     return any(serve) if listener.status.when == "any_pool" else all(serve)
 
 
-def runs_other(fleet: Fleet, target: str, name: str) -> bool:
-    """Tell whether a listener's live probe answers, and with the name of other files."""
-    found = (_live(listener, target)[0] for listener in fleet.listeners if not _unseen(listener, name))
-    return any(other not in {"", name} for other in found)
+def runs_other(fleet: Fleet, target: str, names: AbstractSet[str]) -> bool:
+    """Tell whether a listener's live probe answers, and with the name of other files than these."""
+    asked_ones = (listener for listener in fleet.listeners if not _unseen(listener, min(names)))
+    found = (_live(listener, target)[0] for listener in asked_ones)
+    return any(other not in {"", *names} for other in found)
 
 
 def runs_again(fleet: Fleet, target: str, text: str, deadline: float) -> bool:

@@ -289,3 +289,12 @@ def test_a_rollback_says_whether_the_old_files_run(tmp_path: Path) -> None:
     with pytest.raises(LbgenError, match="no listener answers with them"):
         said(work)
     assert asked == [(tmp_path / "nginx.conf").read_text()]
+
+
+def test_an_apply_that_does_not_reload_leaves_what_is_owed(tmp_path: Path) -> None:
+    said(job(tmp_path))
+    Backup(tmp_path, "nginx.conf").take(())  # as an apply that was killed leaves it
+    assert "nginx: not reloaded; say how with --reload" in said(job(tmp_path, "round_robin"))
+    assert Backup(tmp_path, "nginx.conf").unfinished
+    said(job(tmp_path, "round_robin", reload=Reload("here", lambda: None)))
+    assert not Backup(tmp_path, "nginx.conf").unfinished
