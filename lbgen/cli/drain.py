@@ -123,9 +123,15 @@ class Progress:
         self._named = named
         self._terminal = sys.stderr.isatty()
         self._last = ""
+        self._warned = False
 
     def show(self, outcome: Outcome) -> None:
-        """Say how many requests are in flight, where that has changed."""
+        """Say how many requests are in flight, where that has changed; first, whether nobody else serves."""
+        if not self._warned and any(one.last for one in outcome.seen):
+            self._warned = True
+            self._console.note(
+                f"no other server of {self._named.pool.name} is up: the pool serves nobody now"
+            )
         line = f"{self._named}: {_requests(outcome.in_flight)} in flight"
         if self._terminal:
             line += f", waiting for {outcome.waited_s:.0f} s"

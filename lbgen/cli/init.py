@@ -57,7 +57,10 @@ listeners:
 # The versions that run here: lbgen uses what they can do, and says what they cannot.
 targets:
   nginx: {{version: "1.22"}}
-  haproxy: {{version: "2.6"}}
+  haproxy:
+    version: "2.6"
+    # Over it lbgen drain, status and apply reach the running HAProxy, without a reload.
+    # runtime_socket: /run/haproxy/admin.sock
 """
 
 

@@ -10,7 +10,7 @@ from lbgen.deploy.runtime_socket import RuntimeSocket
 from lbgen.problems import LbgenError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from lbgen.deploy.running import RunningServer
 
@@ -29,6 +29,8 @@ class Seen(NamedTuple):
     pid: str = ""
     uptime_s: int = 0
     """How long its process ran when the drain began."""
+    last: bool = False
+    """No other server of the pool is in rotation."""
 
     @property
     def idle(self) -> bool:
@@ -82,12 +84,16 @@ def drain(  # noqa: PLR0913 - the server, and how to wait
 def _taken_out(place: str, pool: str, name: str, *, bound: bool) -> Seen:
     try:
         socket = RuntimeSocket(place)
-        server = the_server(socket, pool, name)
+        servers = running(socket)
+        server = _named(socket, servers, pool, name)
+        others = (one for (of, other), one in servers.items() if of == pool and other != name)
+        last = not any(one.state == "up" for one in others)
         info = socket.info()
         take_out(socket, server, "maint" if bound else "drain")
     except LbgenError as error:
         return Seen(place, error=str(error))
-    return Seen(place, server.in_flight, pid=info.get("Pid", ""), uptime_s=int(info.get("Uptime_sec", "0")))
+    uptime_s = int(info.get("Uptime_sec", "0"))
+    return Seen(place, server.in_flight, pid=info.get("Pid", ""), uptime_s=uptime_s, last=last)
 
 
 def take_out(socket: RuntimeSocket, server: RunningServer, state: str) -> None:
@@ -111,7 +117,12 @@ def put_back(socket: RuntimeSocket, pool: str, name: str) -> RunningServer:
 
 def the_server(socket: RuntimeSocket, pool: str, name: str) -> RunningServer:
     """Return a running server; raises `LbgenError` when it does not run there."""
-    servers = running(socket)
+    return _named(socket, running(socket), pool, name)
+
+
+def _named(
+    socket: RuntimeSocket, servers: Mapping[tuple[str, str], RunningServer], pool: str, name: str
+) -> RunningServer:
     if (pool, name) in servers:
         return servers[pool, name]
     names = ", ".join(other for of, other in servers if of == pool)

@@ -84,9 +84,17 @@ def test_json_and_the_text(lbgen, tmp_path):
             {"socket": str(one.path), "in_flight": 0, "uptime_s": 61, "error": None}
         ]
         assert "reloaded 61 s ago" in ended.err
+        assert "no other server of chat is up: the pool serves nobody now" in ended.err
         ended = lbgen("undrain", path, "chat/n", "--format", "json")
         [balancer] = json.loads(ended.out)["balancers"]
         assert balancer["status"] == "UP"
+
+
+def test_another_server_that_is_up_goes_on_serving(lbgen, tmp_path):
+    with FakeHaproxy(tmp_path / "s", n=Server(), other=Server()) as one:
+        ended = lbgen("drain", fleet(tmp_path, {"haproxy": {"runtime_socket": str(one.path)}}), "chat/n")
+    assert ended.code == 0, ended.err
+    assert "serves nobody" not in ended.err
 
 
 @pytest.mark.parametrize("state", ["down", "drain"])
