@@ -217,9 +217,16 @@ def _adopt(path: Path, descriptor: int, *, secret: bool) -> None:
         os.fchmod(descriptor, 0o666 & ~umask)
 
 
+def body(text: str) -> str:
+    """Return a file without its first line, the header, which names the fleet's digest."""
+    return text.partition("\n")[2]
+
+
 def _diff(change: Change) -> Iterator[str]:
     if change.secret:
-        yield f"{change.path}: {change.kind} (holds secrets: not shown)\n"
+        header = change.kind == "changed" and body(change.old) == body(change.new)
+        why = "its first line alone, which names the fleet's digest" if header else "holds secrets: not shown"
+        yield f"{change.path}: {change.kind} ({why})\n"
         return
     from difflib import unified_diff  # noqa: PLC0415 - 3 ms that only --diff needs
 

@@ -173,7 +173,7 @@ def _summary(plan: Plan) -> str:
     number = len(plan.steps)
     ending = "a reload" if plan.reload or plan.target == "nginx" else "no reload needed"
     if not number:
-        return "the same configuration; files that name their fleet get its new digest"
+        return "the same configuration, written otherwise: comments, or the digest that files name"
     return f"{number} change{'s' if number != 1 else ''}, {ending}"
 
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from lbgen.deploy.line_words import counted
+from lbgen.files import body
 from lbgen.targets.service import DROP_IN
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _KEY = re.compile(r'^(?:([0-9A-F]{64}) ([\w.-]+)|"~\^(.+)\$" ([\w.-]+);)$')
 
 def side_words(change: Change, name: str) -> Iterator[str]:
     """Yield what became of a side file, by the keys in it where it holds some."""
-    if _body(change.old) == _body(change.new):
+    if body(change.old) == body(change.new):
         return
     old, new = _keys(change.old), _keys(change.new)
     told = list(_key_words(old, new))
@@ -28,11 +29,6 @@ def side_words(change: Change, name: str) -> Iterator[str]:
         words = {"new": "new", "stale": "removed", "foreign": "replaced, though lbgen did not write it"}
         whose = ", for you to install: it says how" if name == DROP_IN else ""
         yield f"file {name}: {words.get(change.kind, 'changed')}{whose}"
-
-
-def _body(text: str) -> str:
-    """Return a file without its first line, the header, which names the fleet's digest."""
-    return text.partition("\n")[2]
 
 
 def _keys(text: str) -> dict[str, set[str]]:

@@ -103,6 +103,11 @@ def test_secrets_are_needed_to_write_and_never_shown(lbgen, tmp_path, monkeypatc
     ended = lbgen("render", "keys.yaml", "-o", "out", "--diff", "--check")
     assert ended.code == 1
     assert "sk-" not in ended.out + ended.err
+    assert "(holds secrets: not shown)" in ended.out
+    monkeypatch.setenv("TEAM_KEY", "sk-very-secret")
+    ended = lbgen("render", "keys.yaml", "-o", "out", "--diff", "--set", "pools.chat.timeouts.idle=20m")
+    assert "changed (its first line alone, which names the fleet's digest)" in ended.out
+    assert "not shown" not in ended.out
 
 
 def test_without_its_secrets_a_check_compares_the_other_files(lbgen, tmp_path, monkeypatch):
