@@ -28,8 +28,8 @@ COUNTS = {"load_stdev", "errors"}
 DECIDING = ("errors", "ttft_p99", "e2e_p99")
 WORTH_TELLING = 0.01
 """A difference below this share of the figure itself is none, however certain."""
-NOTICED_S = 0.001
-"""Nor is one of less than a millisecond."""
+NOTICED_S = 0.01
+"""Nor is one of less than a hundredth of a second, about one decode step: nobody sees it."""
 
 
 def headline(found: Answer) -> str:
