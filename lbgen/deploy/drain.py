@@ -92,8 +92,7 @@ def _taken_out(place: str, pool: str, name: str, *, bound: bool) -> Seen:
         take_out(socket, server, "maint" if bound else "drain")
     except LbgenError as error:
         return Seen(place, error=str(error))
-    uptime_s = int(info.get("Uptime_sec", "0"))
-    return Seen(place, server.in_flight, pid=info.get("Pid", ""), uptime_s=uptime_s, last=last)
+    return Seen(place, server.in_flight, pid=info.pid, uptime_s=info.uptime_s, last=last)
 
 
 def take_out(socket: RuntimeSocket, server: RunningServer, state: str) -> None:
@@ -137,7 +136,7 @@ def _look(last: Seen, pool: str, name: str) -> Seen:
     try:
         socket = RuntimeSocket(last.place)
         server = the_server(socket, pool, name)
-        pid = socket.info().get("Pid", "")
+        pid = socket.info().pid
     except LbgenError as error:
         return last._replace(in_flight=None, error=str(error))
     if not server.admin & (FORCED_DRAIN | FORCED_MAINT):

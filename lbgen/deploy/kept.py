@@ -85,7 +85,7 @@ def through_reload(
         yield
         return
     try:
-        pid = RuntimeSocket(place).info().get("Pid", "")
+        pid = RuntimeSocket(place).info().pid
         held = kept(place, old, new)
     except LbgenError as error:
         say(f"haproxy: what was drained at run time is not known, and would be forgotten: {error}")
@@ -176,7 +176,7 @@ def _of_another(socket: RuntimeSocket, pid: str) -> Mapping[tuple[str, str], Run
     end = time.monotonic() + NEW_PROCESS_S
     while time.monotonic() < end:
         try:
-            if socket.info().get("Pid", pid) != pid:
+            if socket.info().pid != pid:
                 return running(socket)
         except LbgenError:
             pass  # between the old process and the new one

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from lbgen.deploy.runtime_socket import number
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -87,7 +89,7 @@ def servers_of(
 def pools_of(stats: Sequence[Mapping[str, str]]) -> dict[str, RunningPool]:
     """Return every pool by name, from the rows of `show stat`; a colon is in the names of what is no pool."""
     return {
-        row["pxname"]: RunningPool(*(_number(row[column]) or 0 for column in ("scur", "qcur", "rate")))
+        row["pxname"]: RunningPool(*(number(row[column]) or 0 for column in ("scur", "qcur", "rate")))
         for row in stats
         if row.get("type") == _BACKEND and ":" not in row["pxname"]
     }
@@ -106,12 +108,12 @@ def _server(state: Mapping[str, str], row: Mapping[str, str]) -> RunningServer:
         agent=bool(int(state["srv_agent_state"]) & _AGENT_CONFIGURED),
         weight=int(state["srv_uweight"]),
         initial_weight=int(state["srv_iweight"]),
-        cap=_number(row.get("slim")),
-        in_flight=_number(row["scur"]) or 0,
-        queued=_number(row["qcur"]) or 0,
-        rate=_number(row["rate"]) or 0,
+        cap=number(row.get("slim")),
+        in_flight=number(row["scur"]) or 0,
+        queued=number(row["qcur"]) or 0,
+        rate=number(row["rate"]) or 0,
         check=_check(row),
-        since_s=_number(row.get("lastchg")),
+        since_s=number(row.get("lastchg")),
     )
 
 
@@ -120,7 +122,3 @@ def _check(row: Mapping[str, str]) -> str:
     said = (row.get("check_status"), row.get("check_code"), row.get("last_chk"))
     words = [word.removeprefix("* ") for word in said if word]
     return " ".join(dict.fromkeys(words))
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() else None

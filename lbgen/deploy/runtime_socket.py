@@ -5,18 +5,35 @@ from __future__ import annotations
 import csv
 import io
 import socket
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.problems import LbgenError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from lbgen.deploy.inventory import Inventory, ServerEntry
 
 TIMEOUT_S = 10.0
+"""For connecting, and between two parts of an answer."""
+ANSWER_S = 60.0
+MOST_BYTES = 256 * 2**20
+"""For a whole answer: `show stat` has about 300 bytes a server, so 30 MB for 100,000 of them."""
 STATES = {"up": "ready", "drain": "drain", "down": "maint"}
 """Ours, and HAProxy's."""
+_STATS = ("pxname", "svname", "type", "status", "scur", "qcur", "rate")
+_STATE_WORDS = ("be_name", "srv_name", "srv_addr", "srv_fqdn", "srv_port")
+_STATE_NUMBERS = ("srv_admin_state", "srv_agent_state", "srv_uweight", "srv_iweight")
+"""What is read of `show stat` and `show servers state`; 2.6 to 3.2 tell all of it."""
+
+
+class Info(NamedTuple):
+    """What a process says of itself."""
+
+    version: str
+    pid: str
+    uptime_s: int
 
 
 class RuntimeSocket:
@@ -31,11 +48,25 @@ class RuntimeSocket:
             with self._connect() as connection:
                 connection.settimeout(TIMEOUT_S)
                 connection.sendall(command.encode() + b"\n")
-                return b"".join(iter(lambda: connection.recv(65_536), b"")).decode("utf-8", "replace")
+                return b"".join(self._parts(connection)).decode("utf-8", "replace")
         except OSError as error:
             raise LbgenError(
                 f"{self.place}: no answer on the runtime socket: {error.strerror or error}"
             ) from None
+
+    def _parts(self, connection: socket.socket) -> Iterator[bytes]:
+        """Yield an answer's parts; raises `LbgenError` when it does not end."""
+        end, size = time.monotonic() + ANSWER_S, 0
+        while part := connection.recv(65_536):
+            yield part
+            size += len(part)
+            left = end - time.monotonic()
+            if left <= 0 or size > MOST_BYTES:
+                raise LbgenError(
+                    f"{self.place}: the answer on the runtime socket does not end: "
+                    f"{size} bytes after {ANSWER_S - left:.0f} s"
+                )
+            connection.settimeout(min(TIMEOUT_S, left))
 
     def order(self, command: str) -> None:
         """Send a command that is silent when all is well; raises `LbgenError` with what it says otherwise."""
@@ -45,27 +76,42 @@ class RuntimeSocket:
             raise LbgenError(f"{self.place}: '{command}' was refused: {answer}")
 
     def stats(self) -> list[dict[str, str]]:
-        """Return what runs now: a row for each frontend, backend and server."""
+        """Return what runs now: a row for each frontend, backend and server; raises `LbgenError`."""
         text = self.ask("show stat").lstrip("# ")
-        return list(csv.DictReader(io.StringIO(text)))
+        try:
+            rows = list(csv.DictReader(io.StringIO(text)))
+        except csv.Error:
+            raise self._somebody_else() from None
+        if not rows or not _have(rows, _STATS):
+            raise self._somebody_else()
+        return rows
 
     def states(self) -> list[dict[str, str]]:
-        """Return the servers' states: a row for each."""
+        """Return the servers' states: a row for each; raises `LbgenError`."""
         # The first line is the version of the format, the second one names the columns.
         lines = [line.split() for line in self.ask("show servers state").splitlines() if line.strip()]
         if len(lines) < 2 or lines[1][0] != "#":
-            raise LbgenError(f"{self.place}: answers something else than HAProxy's runtime socket")
-        return [dict(zip(lines[1][1:], line, strict=False)) for line in lines[2:]]
+            raise self._somebody_else()
+        rows = [dict(zip(lines[1][1:], line, strict=False)) for line in lines[2:]]
+        if not _have(rows, _STATE_WORDS, _STATE_NUMBERS):
+            raise self._somebody_else()
+        return rows
 
-    def info(self) -> dict[str, str]:
-        """Return what the process says of itself: ``Version``, ``Pid``, ``Uptime_sec`` and more."""
+    def info(self) -> Info:
+        """Return what the process says of itself; raises `LbgenError`."""
         lines = (line.partition(": ") for line in self.ask("show info").splitlines())
-        return {name: value for name, colon, value in lines if colon}
+        said = {name: value for name, colon, value in lines if colon}
+        if not _have([said], ("Version", "Pid"), ("Uptime_sec",)):
+            raise self._somebody_else()
+        return Info(said["Version"], said["Pid"], int(said["Uptime_sec"]))
+
+    def _somebody_else(self) -> LbgenError:
+        return LbgenError(f"{self.place}: answers something else than HAProxy's runtime socket")
 
     def _connect(self) -> socket.socket:
         host, colon, port = self.place.rpartition(":")
         if colon and port.isdecimal() and "/" not in self.place:
-            return socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S)
+            return self._connect_to(host.strip("[]"), port)
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.settimeout(TIMEOUT_S)
@@ -74,6 +120,29 @@ class RuntimeSocket:
             connection.close()
             raise
         return connection
+
+    def _connect_to(self, host: str, port: str) -> socket.socket:
+        if len(port) > 5 or int(port) > 65_535:
+            raise LbgenError(f"{self.place}: {port} is not a port: the highest is 65535")
+        try:
+            return socket.create_connection((host, int(port)), TIMEOUT_S)
+        except UnicodeError:  # an empty label, or one of more than 63 letters
+            raise LbgenError(f"{self.place}: '{host}' is not a host name") from None
+
+
+def number(text: str | None) -> int | None:
+    """Return one of HAProxy's counts; None for anything else, such as an empty column."""
+    return int(text) if text and text.isdecimal() and len(text) <= 20 else None
+
+
+def _have(rows: Iterable[Mapping[str, str]], words: Iterable[str], numbers: Iterable[str] = ()) -> bool:
+    """Tell whether every row has these columns; one that was cut off in the middle has not."""
+    words, numbers = tuple(words), tuple(numbers)
+    return all(
+        all(row.get(name) is not None for name in words)
+        and all(number(row.get(name)) is not None for name in numbers)
+        for row in rows
+    )
 
 
 def commands(old: Inventory, new: Inventory) -> Iterator[str]:

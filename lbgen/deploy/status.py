@@ -81,8 +81,8 @@ def haproxy_status(place: str, file: Inventory) -> HaproxyStatus | NoStatus:
     servers = servers_of(stats, states)
     return HaproxyStatus(
         place,
-        info.get("Version", ""),
-        int(info.get("Uptime_sec", "0")),
+        info.version,
+        info.uptime_s,
         pools_of(stats),
         servers,
         tuple(differences(file, servers)),

@@ -85,6 +85,16 @@ def test_a_silent_balancer_does_not_stop_the_others(tmp_path: Path) -> None:
     assert one.servers["a"].admin == 8
 
 
+def test_nonsense_from_a_balancer_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeHaproxy(tmp_path / "1", a=Server()) as one, FakeHaproxy(tmp_path / "2", a=Server()) as two:
+        monkeypatch.setattr(two, "_answer", lambda _: "\x00\r,\n" * 9)
+        outcome = drained(two, one)
+    assert [seen.place for seen in outcome.silent] == [str(two.path)]
+    assert one.servers["a"].admin == 8
+
+
 def test_a_reload_in_between_is_not_taken_for_the_end(tmp_path: Path) -> None:
     with FakeHaproxy(tmp_path / "1", a=Server(in_flight=50)) as one:
 
