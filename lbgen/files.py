@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 NEW = ".lbgen-new-"
 """What the names of temporary files begin with."""
+SIDE_FOLDERS = ("secrets", "systemd")
+"""Below a target's folder, what holds rendered files."""
 
 
 class Change(NamedTuple):
@@ -92,6 +94,7 @@ def diff(changes: Iterable[Change]) -> str:
 
 
 def _change(path: Path, file: RenderedFile) -> Change:
+    _expect_regular(path)
     if not path.exists():
         return Change("new", path, "", file.text, file.secret)
     old = _read(path)
@@ -99,6 +102,16 @@ def _change(path: Path, file: RenderedFile) -> Change:
         return Change("same", path, old, file.text, file.secret)
     kind = "changed" if has_header(old) else "foreign"
     return Change(kind, path, old, file.text, file.secret)
+
+
+def _expect_regular(path: Path) -> None:
+    """Raise `LbgenError` for what only looks like a file: it may block, or lead nowhere."""
+    try:
+        odd = path.resolve().exists() and not path.is_file()
+    except (OSError, RuntimeError):  # links that lead to themselves
+        odd = True
+    if odd:
+        raise LbgenError(f"{path}: is in the way, and is no regular file")
 
 
 def _read(path: Path) -> str:
@@ -118,13 +131,15 @@ def _is_secret(path: Path) -> bool:
 
 
 def _ours(directory: Path, known: set[Path]) -> Iterator[Path]:
-    """Yield files that lbgen wrote below this directory and that are not among the known ones.
+    """Yield files that lbgen wrote into this directory and that are not among the known ones.
 
-    Names that begin with a dot, such as the backup's, are no part of a configuration.
+    Names that begin with a dot, such as the backup's, are no part of a configuration; nor is what lies in
+    other folders, which may be another target's, or in those that links lead to.
     """
-    for path in sorted(directory.glob("*")) + sorted(directory.glob("*/*")):
+    folders = [directory, *(directory / name for name in SIDE_FOLDERS if not (directory / name).is_symlink())]
+    for path in [path for folder in folders for path in sorted(folder.glob("*"))]:
         if (
-            not any(part.startswith(".") for part in path.relative_to(directory).parts)
+            not path.name.startswith(".")
             and path.resolve() not in known
             and path.is_file()
             and not path.is_symlink()

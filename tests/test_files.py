@@ -105,3 +105,24 @@ def test_hidden_files_are_not_taken_for_stale_ones(tmp_path: Path) -> None:
     write_files(tmp_path, [MAIN])
     assert (tmp_path / ".backup/nginx.conf").exists()
     assert (tmp_path / ".old.conf").exists()
+
+
+def test_what_lies_in_other_folders_is_not_stale(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    others = [tmp_path / "haproxy/haproxy.cfg", tmp_path / "elsewhere/clients.map"]
+    for path in others:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(MAIN.text)
+    (tmp_path / "to").mkdir()
+    (tmp_path / "to/secrets").symlink_to(tmp_path / "elsewhere")
+    write_files(tmp_path, [MAIN])
+    write_files(tmp_path / "to", [MAIN])
+    assert all(path.exists() for path in others)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "loop", "folder"])
+def test_what_is_no_file_is_said(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / MAIN.path
+    {"fifo": os.mkfifo, "loop": lambda path: path.symlink_to(path), "folder": os.mkdir}[kind](place)
+    with pytest.raises(LbgenError, match=r"nginx.conf: is in the way, and is no regular file"):
+        write_files(tmp_path, [MAIN])

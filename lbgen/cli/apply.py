@@ -122,7 +122,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
     files = render(fleet, settings.name, templates=templates_folder(wanted.templates), secrets=RealSecrets())
     job = Job(
         target=settings.name,
-        directory=folder_of(wanted.to),
+        directory=folder_of(wanted.to, settings.name),
         files=files,
         check=lambda main: _check(settings, choice, main),
         reload=_reload(settings.name, wanted),
@@ -152,16 +152,16 @@ def _carry_out(console: Console, job: Job, form: str) -> int:
         console.error(f"refused, nothing was touched: {error}")
         _as_json(console, form, {"target": job.target, "outcome": "refused", "message": str(error)})
         return 1
-    except LbgenError as error:
+    except (LbgenError, OSError) as error:
         _as_json(console, form, {"target": job.target, "outcome": "failed", "message": str(error)})
         raise
-    outcome = "unchanged" if plan.is_empty else "applied"
+    outcome = "unchanged" if plan.is_empty and not plan.loaded else "applied"
     if _as_json(console, form, {"target": job.target, "outcome": outcome, **values(plan)}):
         return 0
     for step in gathered(plan.steps):
         console.result(f"{job.target}: {in_words(step)}")
     if plan.is_empty:
-        console.result(f"{job.target}: no changes")
+        console.result(f"{job.target}: no changes" + (", and loaded now" if plan.loaded else ""))
     return 0
 
 
@@ -224,7 +224,7 @@ def _smoke(fleet: Fleet, settings: TargetSettings, wanted: Wanted) -> Callable[[
     path = wanted.smoke
     if path is None:
         return list
-    if not path.startswith("/"):
+    if not path.startswith("/") or not path.isascii() or not path.isprintable() or " " in path:
         raise click.UsageError(f"--smoke {path}: is the path of a request, such as /v1/chat/completions")
     if not (wanted.reload or wanted.pid or wanted.master_socket or settings.runtime_socket):
         raise click.UsageError("--smoke asks the new workers: say how to reload, with --reload for one")
@@ -236,6 +236,8 @@ def _reload(target: str, wanted: Wanted) -> Reload | None:
     if sum(value is not None for value in (wanted.reload, wanted.pid, wanted.master_socket)) > 1:
         raise click.UsageError("--reload, --pid and --master-socket are three ways of one thing: give one")
     if wanted.reload is not None:
+        if not wanted.reload.strip():
+            raise click.UsageError("--reload names no command: is a variable of the shell empty?")
         return by_command(wanted.reload)
     if wanted.pid is not None:
         return by_pid_file(target, Path(wanted.pid))

@@ -73,7 +73,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     choice = choice_of(binary)
     fleet = usable_fleet(console, load_fleet(console, request), request)
     settings = only_target(fleet, "a plan")
-    plan = _plan(console, fleet, folder_of(to), templates_folder(templates))
+    plan = _plan(console, fleet, folder_of(to, settings.name), templates_folder(templates))
     here = version_here(settings.name, CHECKERS[settings.name], choice)
     if here and (other := differs(here, settings.version)):
         console.note(f"{settings.name} here is {here}{other}")
@@ -118,10 +118,21 @@ def choice_of(binary: tuple[str, ...]) -> Choice:
         raise click.UsageError(f"--binary: {error}") from None
 
 
-def folder_of(path: str) -> Path:
-    """Return the folder of a target's files for ``--to``: the path itself, or where the main file lies."""
-    place = Path(path)
-    return place.parent if place.suffix in {".conf", ".cfg"} or place.is_file() else place
+def folder_of(path: str, target: str) -> Path:
+    """Return the folder of a target's files for ``--to``: the path itself, or where the main file lies.
+
+    Raises `click.UsageError` for what is neither.
+    """
+    place, main = Path(path), TARGETS[target].main_file
+    if not path.strip():
+        raise click.UsageError("--to names no folder: is a variable of the shell empty?")
+    if place.is_dir():
+        return place
+    if place.name == main:
+        return place.parent
+    if place.suffix in {".conf", ".cfg"} or place.exists():
+        raise click.UsageError(f"--to {path}: name the folder of {target}'s files, or the {main} in it")
+    return place
 
 
 def _text(plan: Plan, *, diff: bool) -> str:

@@ -81,16 +81,18 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
         _tidy(job.directory)
         plan = make_plan(job.target, job.directory, job.files, socket=job.socket is not None)
         _refuse_unwanted(plan, job)
-        if plan.is_empty and not _outdated(job, say):
-            return plan
+        if plan.is_empty:
+            if not _outdated(job, say):
+                return plan
+            plan = plan._replace(loaded=True)
         if plan.unfinished:
             say("an apply before this one was stopped: what ran before that one stays the backup")
         say(f"{job.target}: {_check_candidate(job)}")
         backup = Backup(job.directory, job.files[0].path)
         try:
             in_effect = _change(plan, job, backup, say)
-        except (LbgenError, OSError, KeyboardInterrupt) as error:
-            reason = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever it is, the old files come back
+            reason = _reason(error)
             with _undisturbed():
                 raise LbgenError(f"{reason}\nrolled back: {_roll_back(job, backup, say)}") from None
         with _undisturbed():
@@ -99,9 +101,18 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
         return plan
 
 
+def _reason(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return str(error) if isinstance(error, (LbgenError, OSError)) else f"internal error: {error!r}"
+
+
 def _tidy(directory: Path) -> None:
     """Remove what an apply that was killed left lying; the lock is ours."""
-    shutil.rmtree(directory / CANDIDATE, ignore_errors=True)
+    candidate = directory / CANDIDATE
+    if candidate.is_symlink():
+        candidate.unlink()
+    shutil.rmtree(candidate, ignore_errors=True)
     for folder in (directory, directory / BACKUP):
         tidy(folder)
 
@@ -138,7 +149,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _refuse_unwanted(plan: Plan, job: Job) -> None:
-    if job.expect and job.expect != plan.digest:
+    if job.expect is not None and job.expect != plan.digest:
         raise RefusedError(
             f"the plan is now {plan.digest}, not {job.expect}: the fleet or the files have changed since\n"
             + plan.diff()

@@ -72,6 +72,8 @@ class Backup:
         self._mark.unlink(missing_ok=True)
 
     def _take(self, changes: Iterable[Change]) -> None:
+        if self._folder.is_symlink():
+            raise LbgenError(f"{self._folder}: is a link: no backup is made where it leads")
         absent = self._absent()
         if not self.unfinished:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -92,7 +94,15 @@ class Backup:
 
     def _absent(self) -> list[str]:
         """Return the files that were not there before the apply that is under way."""
-        return json.loads(self._mark.read_text(encoding="utf-8")) if self.unfinished else []
+        if not self.unfinished:
+            return []
+        try:
+            names = json.loads(self._mark.read_text(encoding="utf-8"))
+        except ValueError:
+            names = None
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise LbgenError(f"{self._mark}: lbgen did not write this: remove it, once all runs as it should")
+        return names
 
     def _kept(self) -> Iterator[str]:
         for path in self._files.rglob("*"):

@@ -54,6 +54,8 @@ class Plan(NamedTuple):
     """Stands for the old and the new bytes of every file: another hand's edit changes it."""
     unfinished: bool = False
     """True: an apply was killed half-way, so that nobody knows which files the balancer runs."""
+    loaded: bool = False
+    """The files lay there already, but the balancer ran others, and was made to load them."""
     kept: tuple[Kept, ...] = ()
     """Servers that were drained at run time and stay so, as far as is known."""
 

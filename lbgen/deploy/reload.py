@@ -73,11 +73,19 @@ def by_pid_file(target: str, path: Path) -> Reload:
 
     def act() -> None:
         try:
-            os.kill(int(path.read_text().split()[0]), number)
-        except (OSError, ValueError, IndexError) as error:
+            os.kill(_process_in(path), number)
+        except (OSError, ValueError, IndexError, OverflowError) as error:
             raise LbgenError(f"the process in {path} cannot be reloaded: {error}") from None
 
     return Reload(f"signal to the process in {path}", act)
+
+
+def _process_in(path: Path) -> int:
+    """Return the number in a PID file; raises `ValueError` for those that stand for several processes."""
+    number = int(path.read_text().split()[0])
+    if number <= 1:
+        raise ValueError(f"{number} is no process of its own")
+    return number
 
 
 def by_master_socket(place: str) -> Reload:

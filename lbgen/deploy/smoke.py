@@ -73,6 +73,8 @@ def smoke(fleet: Fleet, target: str, wanted: Smoke) -> str:
                 said = response.read(300).decode(errors="replace")
                 raise LbgenError(f"the smoke request to {place} was answered {response.status}: {said}")
             return f"smoke request to {wanted.path}: {_read(response, place, begin)}"
+    except UnicodeError:
+        raise LbgenError(f"the smoke request to {place} cannot be sent: its key is no Latin-1") from None
     except (OSError, HTTPException) as error:
         raise LbgenError(f"the smoke request to {place} was not answered {reason_of(error)}") from None
 

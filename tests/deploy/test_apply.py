@@ -15,7 +15,7 @@ from lbgen.deploy.addresses import taken_addresses
 from lbgen.deploy.apply import Job, RefusedError, apply
 from lbgen.deploy.backup import Backup
 from lbgen.deploy.plan import make_plan
-from lbgen.deploy.reload import Reload, by_command, verify
+from lbgen.deploy.reload import Reload, by_command, by_pid_file, verify
 from lbgen.files import write_files
 from lbgen.problems import LbgenError
 from lbgen.render import render
@@ -298,3 +298,64 @@ def test_an_apply_that_does_not_reload_leaves_what_is_owed(tmp_path: Path) -> No
     assert Backup(tmp_path, "nginx.conf").unfinished
     said(job(tmp_path, "round_robin", reload=Reload("here", lambda: None)))
     assert not Backup(tmp_path, "nginx.conf").unfinished
+
+
+@pytest.mark.parametrize("error", [UnicodeEncodeError("latin-1", "é", 0, 1, "no"), KeyError("x")])
+def test_whatever_goes_wrong_is_rolled_back(tmp_path: Path, error: Exception) -> None:
+    said(job(tmp_path))
+    before = (tmp_path / "nginx.conf").read_bytes()
+
+    def act() -> None:
+        if (tmp_path / "nginx.conf").read_bytes() != before:
+            raise error
+
+    with pytest.raises(
+        LbgenError, match=r"internal error: .*\nrolled back: the old files are in place again"
+    ):
+        said(job(tmp_path, "round_robin", reload=Reload("here", act)))
+    assert (tmp_path / "nginx.conf").read_bytes() == before
+
+
+def test_an_empty_digest_is_another_one(tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match="the plan is now"):
+        said(job(tmp_path, expect=""))
+    assert not (tmp_path / "nginx.conf").exists()
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1", "x", "99999999999999999999"])
+def test_a_pid_file_that_names_no_process(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pid").write_text(text)
+    with pytest.raises(LbgenError, match="cannot be reloaded"):
+        by_pid_file("nginx", tmp_path / "pid").act()
+
+
+@pytest.mark.parametrize("text", ["", "{broken", "[1]"])
+def test_a_mark_of_somebody_else_is_named(tmp_path: Path, text: str) -> None:
+    said(job(tmp_path))
+    (tmp_path / ".lbgen-backup/unfinished.json").write_text(text)
+    with pytest.raises(LbgenError, match=r"unfinished.json: lbgen did not write this"):
+        said(job(tmp_path, "round_robin"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--to", "fleet.yaml"], "name the folder of nginx's files, or the nginx.conf in it"),
+        (["--to", "etc/my.conf"], "name the folder of nginx's files, or the nginx.conf in it"),
+        (["--to", " "], "--to names no folder"),
+        (["--to", "etc", "--reload", " "], "--reload names no command"),
+        (["--to", "etc", "--smoke", "/é"], "--smoke /é: is the path of a request"),
+    ],
+)
+def test_wrong_usage_touches_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("fleet.yaml").write_text("pools: {chat: {servers: [gpu-0:8000]}}\ntargets: {nginx: {}}\n")
+    assert run(["apply", "fleet.yaml", "--binary", "none", *words]) == 2
+    assert said in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["fleet.yaml"]
