@@ -74,6 +74,8 @@ def _question(fleet: Fleet, request: FleetRequest, wanted: Wanted) -> Callable[[
     """Return what asks every balancer; raises `LbgenError` when there is none to ask."""
     sockets = places(fleet, wanted.sockets)
     names = {target.name for target in fleet.targets}
+    if sockets and "haproxy" not in names:
+        raise click.UsageError("--socket is HAProxy's, and haproxy is not among the targets (-t)")
     written = "nginx" in request.targets or fleet.origins.written(("targets", "nginx"))
     nginx = fleet.metrics if "nginx" in names and (written or not sockets) else None
     if not sockets and nginx is None:

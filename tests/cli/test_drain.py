@@ -119,6 +119,12 @@ def test_status_wants_something_to_ask(lbgen, tmp_path):
     assert "there is nothing to ask" in ended.err
 
 
+def test_status_of_nginx_takes_no_socket(lbgen, tmp_path):
+    ended = lbgen("status", fleet(tmp_path), "-t", "nginx", "--socket", tmp_path / "s")
+    assert ended.code == 2
+    assert "--socket is HAProxy's" in ended.err
+
+
 def test_status_exit_codes(lbgen, tmp_path):
     names = {name: Server() for name in ("gpu-0", "gpu-1", "gpu-2", "big", "n")}
     with FakeHaproxy(tmp_path / "s", **names) as one:
