@@ -39,7 +39,7 @@ def fleet_of(site: Runtime, *numbers: int) -> dict[str, Any]:
 
 
 def pid(site: Runtime) -> str:
-    return RuntimeSocket(site.place).info()["Pid"]
+    return RuntimeSocket(site.place).info().pid
 
 
 def settings(site: Runtime) -> dict[str, tuple[Any, ...]]:
