@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lbgen.cli.options import Command, option
+from lbgen.cli.options import Amount, Command, option
 from lbgen.descriptors import raise_descriptor_limit
 from lbgen.lab.faults import HEADER, KINDS
 from lbgen.problems import LbgenError
@@ -58,7 +58,7 @@ EPILOG = "\n".join([
 @option("--slots", type=click.IntRange(1, 100_000), help="Requests that it computes at once.")
 @option(
     "--speed",
-    type=click.FloatRange(0, 10_000, min_open=True),
+    type=Amount(10_000),
     default=1.0,
     show_default=True,
     help="Seconds of the GPU in a second of the clock.",
@@ -71,7 +71,7 @@ EPILOG = "\n".join([
 )
 @option(
     "--load-seconds",
-    type=click.FloatRange(0),
+    type=Amount(1e9, zero=True),
     default=0.0,
     show_default=True,
     help="How long the model loads: /health answers 503 meanwhile.",

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+MOST_RATE = 1e6
+"""Requests a second."""
+MOST_LOAD = 100.0
+"""Times what the servers can carry."""
+
 
 class Option(click.Option):
     """An option that can be set in the environment, for one command or for all.
@@ -98,6 +103,23 @@ def fleet_argument(*, several: bool = True) -> Decorator:
     metavar = "FLEET..." if several else "FLEET"
     kind = click.Path(allow_dash=True)
     return click.argument("fleet", nargs=-1 if several else 1, required=True, type=kind, metavar=metavar)
+
+
+class Amount(click.FloatRange):
+    """A number above 0 (or from it, with `zero`), and neither nan nor infinite."""
+
+    def __init__(self, most: float, *, zero: bool = False) -> None:
+        super().__init__(0, most, min_open=not zero)
+        self._most = most
+        self._zero = zero
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's own signature
+        """Return the number; `click.FloatRange` lets nan pass, which is neither too small nor too large."""
+        number = float(click.FLOAT.convert(value, param, ctx))
+        if 0 < number <= self._most or (self._zero and number == 0):
+            return number
+        lowest = "at least 0" if self._zero else "above 0"
+        return self.fail(f"{number:g}: has to be {lowest} and at most {self._most:g}", param, ctx)
 
 
 class FleetRequest(NamedTuple):

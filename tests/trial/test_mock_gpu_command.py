@@ -70,6 +70,12 @@ def test_bad_options_are_explained() -> None:
     assert "/nowhere.pem: no certificate with its key: No such file" in _refused(*gone)
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "-1"])
+@pytest.mark.parametrize("option", ["--speed", "--load-seconds"])
+def test_a_number_is_a_number(option: str, value: str) -> None:
+    assert f"{value}: has to be" in _refused("--port", "0", option, value)
+
+
 def test_its_help_tells_every_fault() -> None:
     done = subprocess.run(_line("--help"), capture_output=True, text=True, timeout=30, check=True)
     for kind, does in KINDS.items():
