@@ -6,17 +6,29 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from lbgen.problems import LbgenError
 
 if TYPE_CHECKING:
     from lbgen.cli.console import Console
 
 
-def expect_writable(name: str | None) -> None:
-    """Raise `LbgenError` when a report could not be written: before the work, not after it."""
+PAGE, PICTURE = ".html", ".svg"
+
+
+def expect_writable(name: str | None, *kinds: str) -> None:
+    """Raise `LbgenError` when a report could not be written: before the work, not after it.
+
+    `kinds`: how its name may end, `PAGE` and `PICTURE`; raises `click.UsageError` for others.
+    """
     if name is None:
         return
     path = Path(name)
+    if not name:
+        raise click.UsageError("--report names no file")
+    if path.suffix not in kinds:
+        raise click.UsageError(f"--report: name it {' or '.join(f'FILE{kind}' for kind in kinds)}")
     if path.is_dir():
         raise LbgenError(f"{name}: cannot be written: it is a folder")
     if not path.parent.is_dir():

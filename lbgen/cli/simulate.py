@@ -10,9 +10,9 @@ import click
 
 from lbgen.cli.inputs import load_fleet
 from lbgen.cli.kv_agent import KvAgent
-from lbgen.cli.options import Command, fleet_options, format_option, option
+from lbgen.cli.options import MOST_LOAD, MOST_RATE, Amount, Command, fleet_options, format_option, option
 from lbgen.cli.pools import first_served, named_pool, strategy_name
-from lbgen.cli.reports import expect_writable, write_report
+from lbgen.cli.reports import PAGE, PICTURE, expect_writable, write_report
 from lbgen.cli.simulate_inputs import Wanted, calibration_of, incident_of, workload_of
 from lbgen.engines import ENGINES
 from lbgen.fleet.shares import shared_out
@@ -64,11 +64,11 @@ DEFAULT_SEEDS = (1, 2, 3, 4, 5)
 )
 @option("--think", metavar="T", help="How long --clients think on average: 500ms, 10s. Default: not at all.")
 @option("--strategy", "strategies", multiple=True, metavar="S", help="A strategy; may be repeated.")
-@option("--rate", type=float, metavar="R", help="Requests a second.")
+@option("--rate", type=Amount(MOST_RATE), metavar="R", help="Requests a second.")
 @option(
     "--load",
     "loads",
-    type=float,
+    type=Amount(MOST_LOAD),
     multiple=True,
     metavar="L",
     help="The rate as a share of what the servers can carry: 0.9; may be repeated.",
@@ -135,7 +135,7 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     wanted = Wanted(**options)  # type: ignore[arg-type]  # click made them from the options above
     fleet = _fleet(console, request)
     question = _question(console, fleet, request, wanted)
-    expect_writable(wanted.report)
+    expect_writable(wanted.report, PAGE, PICTURE)
     for limit in _limits(question):
         console.note(limit)
     objective = parse_objective(wanted.find_capacity) if wanted.find_capacity else None
@@ -193,7 +193,7 @@ def _show(console: Console, wanted: Wanted, answers: Sequence[Answer], carried: 
 
 
 def _report(name: str, answers: Sequence[Answer], capacity: Sequence[str]) -> str:
-    if name.endswith(".svg"):
+    if name.endswith(PICTURE):
         return picture(answers, builtin_templates())
     return page(answers, builtin_templates(), capacity)
 
@@ -207,7 +207,8 @@ def _fleet(console: Console, request: FleetRequest) -> Fleet:
 
 
 def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wanted) -> Question:
-    _refuse_nonsense(wanted)
+    if wanted.rate is not None and wanted.loads:
+        raise click.UsageError("--rate and --load say the same thing twice: use one of them")
     pool = _pool(fleet, wanted.pool)
     load = workload_of(console, wanted)
     return Question(
@@ -225,15 +226,6 @@ def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wan
         agent=KvAgent,
         calibration=calibration_of(console, wanted.calibrate),
     )
-
-
-def _refuse_nonsense(wanted: Wanted) -> None:
-    if wanted.rate is not None and wanted.loads:
-        raise click.UsageError("--rate and --load say the same thing twice: use one of them")
-    given = [("--rate", wanted.rate, 1e6), *(("--load", load, 100.0) for load in wanted.loads)]
-    for name, value, most in given:
-        if value is not None and not 0 < value <= most:
-            raise click.UsageError(f"{name} {value:g}: has to be above 0 and at most {most:g}")
 
 
 def _pool(fleet: Fleet, name: str | None) -> Pool:

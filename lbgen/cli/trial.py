@@ -10,9 +10,9 @@ import click
 
 from lbgen.cli.inputs import load_fleet, usable_fleet
 from lbgen.cli.kv_agent import KvAgent
-from lbgen.cli.options import Command, fleet_options, format_option, option
+from lbgen.cli.options import MOST_LOAD, MOST_RATE, Amount, Command, fleet_options, format_option, option
 from lbgen.cli.pools import first_served, named_pool, strategy_name
-from lbgen.cli.reports import expect_writable, write_report
+from lbgen.cli.reports import PAGE, expect_writable, write_report
 from lbgen.fleet.shares import shared_out
 from lbgen.model import Balancers
 from lbgen.problems import LbgenError
@@ -67,10 +67,10 @@ class Wanted(NamedTuple):
     "or a trace: FILE.csv, FILE.jsonl.",
 )
 @option("--strategy", "strategies", multiple=True, metavar="S", help="A strategy; may be repeated.")
-@option("--rate", type=click.FloatRange(0, 1e6, min_open=True), metavar="R", help="Requests a second.")
+@option("--rate", type=Amount(MOST_RATE), metavar="R", help="Requests a second.")
 @option(
     "--load",
-    type=click.FloatRange(0, 100, min_open=True),
+    type=Amount(MOST_LOAD),
     metavar="L",
     help="The rate as a share of what the servers can carry. Default: 0.8.",
 )
@@ -115,9 +115,7 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
         from lbgen.lab.trial.conduct import plan  # noqa: PLC0415 - likewise
     except ImportError as error:
         raise LbgenError(f"lbgen trial needs the package {error.name}: pip install 'lbgen[lab]'") from None
-    expect_writable(wanted.report)
-    if wanted.report and wanted.report.endswith(".svg"):
-        raise click.UsageError("--report: a trial's report is a page: name it FILE.html")
+    expect_writable(wanted.report, PAGE)
     expected = [expectations.parse(text) for text in wanted.expectations]
     question = _question(usable_fleet(console, load_fleet(console, request), request), wanted)
     expectations.missing(expected, question.strategies)

@@ -158,7 +158,11 @@ def test_without_docker_it_is_said(bench: Bench) -> None:
     ("words", "said"),
     [
         (["--report=no/such/r.html"], "no/such/r.html: cannot be written: there is no folder no/such"),
-        (["--report=r.svg"], "name it FILE.html"),
+        (["--report=r.svg"], "--report: name it FILE.html"),
+        (["--report=r.txt"], "--report: name it FILE.html"),
+        (["--report="], "--report names no file"),
+        (["--rate=nan"], "nan: has to be above 0"),
+        (["--load=nan"], "nan: has to be above 0"),
         (["--expect=p98<1"], "  p98<1\n  ^"),
         (["--image=nginx"], "write PROGRAM=IMAGE"),
         (["--strategy=pack"], "nothing is left to try"),
