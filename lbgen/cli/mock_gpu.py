@@ -71,7 +71,7 @@ EPILOG = "\n".join([
 )
 @option(
     "--load-seconds",
-    type=Amount(1e9, zero=True),
+    type=Amount(1_000_000_000, zero=True),
     default=0.0,
     show_default=True,
     help="How long the model loads: /health answers 503 meanwhile.",
@@ -99,7 +99,8 @@ def command(console: Console, /, **options: Any) -> None:  # noqa: ANN401 - clic
     try:
         asyncio.run(mock_gpu.serve(mock_gpu.parser().parse_args(list(_words(options)))))
     except OSError as error:
-        where = f"{options['host']}:{_ports(options)}"
+        host = f"[{options['host']}]" if ":" in options["host"] else options["host"]
+        where = f"{host}:{_ports(options)}"
         raise LbgenError(f"cannot listen on {where}: {os.strerror(error.errno or 0)}") from None
     except ValueError as error:
         raise LbgenError(str(error)) from None

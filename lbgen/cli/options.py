@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-MOST_RATE = 1e6
+MOST_RATE = 1_000_000
 """Requests a second."""
-MOST_LOAD = 100.0
+MOST_LOAD = 100
 """Times what the servers can carry."""
 
 

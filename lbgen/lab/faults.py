@@ -7,12 +7,14 @@ request of its own, in the header ``x-mock-fault``: ``status:503``, ``hang``, ``
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lbgen.lab import openai_api
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lbgen.lab.http_server import Exchange, Request
 
 KINDS = {
@@ -32,6 +34,7 @@ MID_STREAM = frozenset({"reset_after_headers", "half", "half_close"})
 """Faults that happen while the answer is being sent."""
 
 HEADER = "x-mock-fault"
+LONGEST_S = 86_400
 
 
 @dataclass(slots=True)
@@ -52,6 +55,12 @@ class Fault:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"no fault is called '{self.kind}': one of {', '.join(KINDS)}")
+        if not 200 <= self.status <= 599:
+            raise ValueError(f"{self.status} is not the status of an answer: from 200 to 599")
+        if not 0 <= self.delay_s <= LONGEST_S:
+            raise ValueError(f"{self.delay_s:g} are not seconds to wait: from 0 to {LONGEST_S}")
+        if not self.path.startswith("/"):
+            raise ValueError(f"'{self.path}' is not a path: it begins with /")
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Fault:
@@ -65,23 +74,25 @@ class Fault:
     def from_header(cls, text: str) -> Fault:
         """Return the fault for ``kind`` or ``kind:argument``; raises `ValueError`."""
         kind, _, argument = text.partition(":")
-        try:
-            if kind == "status":
-                return cls(kind, status=int(argument or 503))
-            return cls(kind, delay_s=float(argument or 0))
-        except ValueError:
-            if kind not in KINDS:
-                raise
-            raise ValueError(f"'{argument}' is not a number, which {kind} wants") from None
+        if kind == "status":
+            return cls(kind, status=int(_number(kind, argument or "503", int)))
+        return cls(kind, delay_s=_number(kind, argument or "0", float))
 
     @classmethod
     def from_text(cls, text: str) -> Fault:
         """Return the same with ``@PATH`` behind it: which paths it strikes; raises `ValueError`."""
         what, at, path = text.partition("@")
         fault = cls.from_header(what)
-        if at:
-            fault.path = path
-        return fault
+        return replace(fault, path=path) if at else fault
+
+
+def _number(kind: str, text: str, as_number: Callable[[str], float]) -> float:
+    try:
+        return as_number(text)
+    except ValueError:
+        if kind not in KINDS:
+            return 0.0  # the kind is what is wrong first
+        raise ValueError(f"'{text}' is not a number, which {kind} wants") from None
 
 
 class Faults:

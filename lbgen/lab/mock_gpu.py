@@ -18,9 +18,12 @@ from lbgen.descriptors import raise_descriptor_limit
 from lbgen.lab.faults import Fault
 from lbgen.lab.mock_server import MockGpu, Settings
 from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
+from lbgen.units import Address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+HIGHEST_PORT = 65_535
 
 
 def parser() -> argparse.ArgumentParser:
@@ -46,10 +49,11 @@ def parser() -> argparse.ArgumentParser:
 
 async def serve(arguments: argparse.Namespace) -> None:
     """Run until SIGTERM or SIGINT; raises `OSError` when the port is taken, `ValueError` for bad settings."""
-    mocks = [await _start(arguments, number) for number in range(arguments.count)]
+    _expect_ports(arguments)
     stopped = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT):  # before anybody hears of a server
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    mocks = [await _start(arguments, number) for number in range(arguments.count)]
     await stopped.wait()
     for mock in mocks:
         await mock.close()
@@ -64,14 +68,22 @@ async def _start(arguments: argparse.Namespace, number: int) -> MockGpu:
     mock = MockGpu(settings, arguments.keep_alive)
     mock.faults.ordered += map(Fault.from_text, arguments.fault)
     host, secure = arguments.host, ""
-    port = await mock.listen(host, _following(arguments.port, number))
+    plain = Address(host, await mock.listen(host, _following(arguments.port, number)))
     if arguments.tls_port is not None:
         tls = server_context(arguments.certificate)
-        secure = (
-            f", with TLS on {host}:{await mock.listen(host, _following(arguments.tls_port, number), tls)}"
-        )
-    print(f"mock GPU {name} on {host}:{port}{secure}", flush=True)
+        port = await mock.listen(host, _following(arguments.tls_port, number), tls)
+        secure = f", with TLS on {Address(host, port)}"
+    print(f"mock GPU {name} on {plain}{secure}", flush=True)
     return mock
+
+
+def _expect_ports(arguments: argparse.Namespace) -> None:
+    """Raise `ValueError` when there are not so many ports: before the first server begins."""
+    for port in (arguments.port, arguments.tls_port):
+        if port and _following(port, arguments.count - 1) > HIGHEST_PORT:
+            raise ValueError(
+                f"{arguments.count} servers from port {port} on are too many: the highest is {HIGHEST_PORT}"
+            )
 
 
 def _following(port: int, number: int) -> int:

@@ -193,6 +193,10 @@ class MockGpu:
         profile = PROFILES.get(settings.profile)
         if profile is None:
             raise ValueError(f"no profile is called '{settings.profile}': one of {', '.join(PROFILES)}")
+        if not (
+            settings.name.isascii() and settings.name.isprintable() and settings.name == settings.name.strip()
+        ):
+            raise ValueError(f"{settings.name!r} is not a name: it stands in a header, as printable ASCII")
         self.settings = settings
         profile = profile.with_slots(settings.slots)
         if settings.kv_tokens is not None:

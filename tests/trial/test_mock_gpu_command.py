@@ -76,6 +76,43 @@ def test_a_number_is_a_number(option: str, value: str) -> None:
     assert f"{value}: has to be" in _refused("--port", "0", option, value)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--port", "65535", "--count", "3"), "3 servers from port 65535 on are too many"),
+        (("--port", "0", "--tls-port", "65534", "--count", "3"), "3 servers from port 65534 on are too many"),
+        (("--port", "0", "--fault", "status:0"), "0 is not the status of an answer"),
+        (("--port", "0", "--fault", "status:999"), "999 is not the status of an answer"),
+        (("--port", "0", "--fault", "slow:-1"), "-1 are not seconds to wait"),
+        (("--port", "0", "--fault", "slow:nan"), "nan are not seconds to wait"),
+        (("--port", "0", "--fault", "status:429@nolead"), "'nolead' is not a path"),
+        (("--port", "0", "--name", "a\r\nb: c"), "is not a name"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_a_server_begins(words: tuple[str, ...], said: str) -> None:
+    done = subprocess.run(_line(*words), capture_output=True, text=True, timeout=10, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def _has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
+def test_an_ipv6_address_is_told_as_one_can_use_it() -> None:
+    line = _line("--port", "0", "--host", "::1")
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().split()[-1].startswith("[::1]:")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+
+
 def test_its_help_tells_every_fault() -> None:
     done = subprocess.run(_line("--help"), capture_output=True, text=True, timeout=30, check=True)
     for kind, does in KINDS.items():
