@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lbgen.agent.watch import Agent
     from lbgen.units import Address
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Tell whether an error is not just a client's, whose request was no HTTP and was answered with 400."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_LOGGER = logging.getLogger(__name__)
+_LOGGER.addFilter(_is_ours)
 
 
 def metrics_page(agent: Agent, now: float) -> str:
@@ -72,7 +83,7 @@ async def status_pages(agent: Agent, address: Address) -> web.AppRunner:
     application = web.Application()
     application.router.add_get("/metrics", metrics)
     application.router.add_get("/health", health)
-    runner = web.AppRunner(application, access_log=None)
+    runner = web.AppRunner(application, access_log=None, logger=_LOGGER)
     await runner.setup()
     await web.TCPSite(runner, address.host, address.port).start()
     return runner

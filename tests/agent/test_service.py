@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lbgen.agent.pages import health_page, metrics_page
+from lbgen.agent import pages
+from lbgen.agent.pages import health_page, metrics_page, status_pages
 from lbgen.agent.readings import Reading
 from lbgen.agent.service import run
 from lbgen.agent.watch import Agent, Watched, _body
@@ -108,6 +109,39 @@ async def running(one: Agent) -> AsyncIterator[int]:
         await asyncio.wait_for(task, PATIENCE_S)
     with pytest.raises(OSError, match="Connect call failed"):
         await asyncio.open_connection("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: a\r\n" + b"x: " + b"y" * 100_000 + b"\r\n\r\n",
+    ],
+)
+def test_nonsense_from_a_client_is_its_own_affair(nonsense: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    assert b" 40" in asyncio.run(answered(nonsense)).partition(b"\r\n")[0]
+    assert caplog.records == []
+
+
+def test_an_error_of_our_own_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pages, "health_page", lambda *_: 1 / 0)
+    question = b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    assert b" 500 " in asyncio.run(answered(question))
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def answered(question: bytes) -> bytes:
+    """Return what the agent's own pages say to these bytes."""
+    address = Address("127.0.0.1", await free_port())
+    runner = await status_pages(agent(1), address)
+    try:
+        return await asked(address.port, question)
+    finally:
+        await runner.cleanup()
 
 
 async def asked(port: int, question: bytes = b"chat/gpu-0\n") -> bytes:
