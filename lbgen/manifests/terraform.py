@@ -29,6 +29,11 @@ def sets_of(query: str) -> list[str]:
         raise LbgenError(f"standard input holds the query, and it is not JSON: {error}") from None
     if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
         raise LbgenError("standard input holds the query, which is an object of strings: use jsonencode()")
+    for key in value:
+        if "=" in key:  # which would end the key sooner, and give its rest to the value
+            raise LbgenError(
+                f"standard input holds the query, and '{key}' is not the path of a key: it has a ="
+            )
     return [f"{key}={one}" for key, one in value.items()]
 
 

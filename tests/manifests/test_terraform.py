@@ -101,6 +101,11 @@ def test_keys_are_below_secrets(tmp_path):
         ({"pools.chat.sorvers": "a:1"}, 1, "did you mean"),
         ({"pools.chat.servers": "[unclosed"}, 1, "set"),
         ({"": "x"}, 1, "set"),
+        (
+            {"pools.chat.strategy=round_robin #": "x"},
+            2,
+            "'pools.chat.strategy=round_robin #' is not the path",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_on_standard_error(query, code, words, source, tmp_path):
