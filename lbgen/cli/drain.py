@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import click
 
 from lbgen.cli.inputs import load_fleet, seconds, usable_fleet
 from lbgen.cli.options import Command, fleet_options, format_option, option
+from lbgen.cli.signals import end_as_ctrl_c_does
 from lbgen.cli.sockets import named_server, server_argument, socket_option, sockets_for
 from lbgen.deploy.drain import Outcome, drain
 from lbgen.targets.haproxy.learned import sticks
@@ -48,7 +48,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     named = named_server(fleet, which)
     places = sockets_for(fleet, sockets, named, "drain")
     progress = Progress(console, named)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_as_ctrl_c_does()
     try:
         outcome = drain(
             places,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +11,7 @@ import click
 
 from lbgen.cli.inputs import load_fleet, seconds, usable_fleet
 from lbgen.cli.options import Command, fleet_options, format_option, option
+from lbgen.cli.signals import end_as_ctrl_c_does
 from lbgen.cli.sockets import places, socket_option
 from lbgen.cli.status_text import text_of, value_of
 from lbgen.deploy.inventory import read_haproxy
@@ -114,7 +114,7 @@ def _show(console: Console, answers: list[Answer], wanted: Wanted) -> None:
 
 def _watch(console: Console, ask: Callable[[], Iterator[Answer]], wanted: Wanted, interval: float) -> int:
     """Show it until Ctrl-C or SIGTERM, which are its proper end."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_as_ctrl_c_does()
     redraw = wanted.form == "text" and sys.stdout.isatty()
     try:
         while True:

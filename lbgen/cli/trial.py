@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -13,6 +12,7 @@ from lbgen.cli.kv_agent import KvAgent
 from lbgen.cli.options import MOST_LOAD, MOST_RATE, Amount, Command, fleet_options, format_option, option
 from lbgen.cli.pools import first_served, named_pool, strategy_name
 from lbgen.cli.reports import PAGE, expect_writable, write_report
+from lbgen.cli.signals import end_as_ctrl_c_does
 from lbgen.fleet.shares import shared_out
 from lbgen.model import Balancers
 from lbgen.problems import LbgenError
@@ -22,8 +22,6 @@ from lbgen.simulate.study import Question
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.lab.trial.conduct import Plan, Trial
@@ -119,7 +117,7 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     expected = [expectations.parse(text) for text in wanted.expectations]
     question = _question(usable_fleet(console, load_fleet(console, request), request), wanted)
     expectations.missing(expected, question.strategies)
-    _clean_up_when_told_to_end()
+    end_as_ctrl_c_does()
     made = plan(question, console.note, stand_ins=wanted.stand_ins)
     trial, complete = _run(console, made, wanted)
     console.result(
@@ -203,13 +201,3 @@ def _pool(fleet: Fleet, name: str | None) -> Pool:
     if not chosen.servers:
         raise LbgenError(f"the pool {chosen.name} has no servers in the file that could be stood in for")
     return chosen
-
-
-def _clean_up_when_told_to_end() -> None:
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
-            signal.signal(number, _interrupt)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -172,6 +172,29 @@ def test_a_terminal_has_one_line_that_is_rewritten(tmp_path):
     assert progress[1].startswith(b"\x1b[Kchat/n: 0 requests in flight")
 
 
+HEARING = """
+import os, signal, sys
+for number in (signal.SIGINT, signal.SIGHUP):  # a shell's background job ignores them
+    signal.signal(number, signal.SIG_DFL)
+os.execv(sys.executable, [sys.executable, "-m", "lbgen", *sys.argv[1:]])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_ends_the_waiting_leaves_it_drained_and_says_so(tmp_path, number):
+    with FakeHaproxy(tmp_path / "s", n=Server(in_flight=1_000_000)) as one:
+        path = fleet(tmp_path, {"haproxy": {"runtime_socket": str(one.path)}})
+        command = [sys.executable, "-c", HEARING, "drain", str(path), "chat/n"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            while "in flight" not in process.stderr.readline():
+                assert process.poll() is None
+            process.send_signal(number)
+            said = process.stderr.read()
+        assert process.returncode == 130
+        assert "chat/n stays drained: 'lbgen undrain' takes it back" in said
+        assert one.servers["n"].admin == 8
+
+
 def test_watch_redraws_until_ctrl_c(tmp_path):
     with FakeHaproxy(tmp_path / "s", n=Server()) as one:
         path = fleet(tmp_path, {"haproxy": {"runtime_socket": str(one.path)}})
