@@ -66,6 +66,54 @@ def test_strict_takes_warnings_for_failures(runner):
     assert "::warning file=open.yaml" in ended.out
 
 
+@pytest.mark.parametrize("text", ["true", "True", "1", "yes"])
+def test_strict_in_other_words(runner, text):
+    (runner.workspace / "open.yaml").write_text(FLEET.replace("127.0.0.1:8080", "0.0.0.0:8080"))
+    assert run(runner, fleet="open.yaml", strict=text).code == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"strict": "ture"}, "::error title=lbgen::strict is true or false"),
+        ({"expect": "errors<1"}, "::error title=lbgen::expect is for trial"),
+        ({"sarif": "no/such/folder"}, "::error title=lbgen::sarif cannot be written"),
+    ],
+)
+def test_what_would_be_left_undone_is_said(runner, given, said):
+    ended = run(runner, fleet="fleet.yaml", **given)
+    assert ended.code == 2
+    assert said in ended.out
+
+
+def test_a_missing_fleet_leaves_no_empty_sarif(runner):
+    (runner.workspace / "out.sarif").write_text("of the last run")
+    assert run(runner, fleet="gone.yaml", sarif="out.sarif").code == 2
+    assert not (runner.workspace / "out.sarif").exists()
+
+
+def test_a_summary_that_cannot_be_written(runner):
+    runner.summary = runner.scratch / "no" / "summary.md"
+    ended = run(runner, fleet="fleet.yaml", target="haproxy", plan_to="rendered")
+    assert ended.code == 2
+    assert "::error title=lbgen::GITHUB_STEP_SUMMARY cannot be written" in ended.out
+    assert runner.values["steps.run.outputs.changed"] == "true"
+
+
+def test_outputs_that_cannot_be_written(runner):
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    script = f"GITHUB_OUTPUT=/nowhere/output; export GITHUB_OUTPUT\n{action['runs']['steps'][-1]['run']}"
+    given = {"FLEET": "fleet.yaml", "TARGET": "haproxy", "PLAN_TO": "rendered"}
+    ended = runner.step({"run": script}, {}, GITHUB_ACTION_PATH=str(ROOT), **given)
+    assert ended.code == 2
+    assert "::error title=lbgen::GITHUB_OUTPUT cannot be written" in ended.out
+
+
+def test_a_prediction_that_fails_is_no_block_of_the_summary(runner):
+    assert run(runner, fleet="fleet.yaml", simulate="no such strategy").code == 2
+    assert runner.summary.read_text() == ""
+
+
 def test_overlays_and_targets_one_a_line(runner):
     (runner.workspace / "prod.yaml").write_text("pools: {chat: {servers: [prod-0:8000]}}\n")
     ended = run(runner, fleet="\n  fleet.yaml\nprod.yaml  \n", target="nginx\nhaproxy\n", plan_to="rendered")
