@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MOST_REQUESTS = 50_000
 """What a mock GPU server remembers."""
+LONG_S, LONGEST_S = 3_600.0, 86_400.0
+"""On the clock: a trial that takes longer says so first, and one that takes much longer is a mistake."""
 
 
 class Wanted(NamedTuple):
@@ -119,6 +121,7 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     expectations.missing(expected, question.strategies)
     end_as_ctrl_c_does()
     made = plan(question, console.note, stand_ins=wanted.stand_ins)
+    _expect_an_end(console, made)
     trial, complete = _run(console, made, wanted)
     console.result(
         json.dumps(told.as_json_shape(trial), indent=2) if wanted.format == "json" else told.text(trial)
@@ -162,6 +165,18 @@ def _run(console: Console, made: Plan, wanted: Wanted) -> tuple[Trial, bool]:
             if not rows:
                 raise
     return Trial(made.predictions[0], tuple(rows), made.speed, runtime.name), len(rows) == planned
+
+
+def _expect_an_end(console: Console, made: Plan) -> None:
+    """Say when it takes over an hour; raises `LbgenError` when it takes over a day."""
+    seconds = sum(row.runs[0].duration_s for found in made.predictions for row in found.rows) / made.speed
+    words = (
+        f"all runs together take about {seconds / 3_600:.3g} hours: try a higher --rate, or fewer --requests"
+    )
+    if seconds > LONGEST_S:
+        raise LbgenError(words)
+    if seconds > LONG_S:
+        console.note(f"trial: {words}")
 
 
 def _planned(made: Plan) -> int:

@@ -9,11 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from lbgen.checker.certificate import throwaway_bundle
+from lbgen.cli import trial
+from lbgen.cli.console import Console
 
 FLEET = """
 pools: {chat: {engine: vllm, servers: ['gpu-[0-1]:8000']}}
@@ -161,6 +164,7 @@ def test_without_docker_it_is_said(bench: Bench) -> None:
         (["--report=r.svg"], "--report: name it FILE.html"),
         (["--report=r.txt"], "--report: name it FILE.html"),
         (["--report="], "--report names no file"),
+        (["--rate=1e-9", "--requests=20"], "hours: try a higher --rate"),
         (["--rate=nan"], "nan: has to be above 0"),
         (["--load=nan"], "nan: has to be above 0"),
         (["--expect=p98<1"], "  p98<1\n  ^"),
@@ -174,6 +178,14 @@ def test_bad_options_cost_no_time(bench: Bench, words: list[str], said: str) -> 
     assert done.returncode == 2
     assert said in done.stderr
     assert bench.left() == []
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(3_500, 0), (4_000, 1)])
+def test_a_long_trial_is_announced(seconds: float, said: int, capsys: pytest.CaptureFixture[str]) -> None:
+    row = SimpleNamespace(runs=[SimpleNamespace(duration_s=seconds)])
+    made: Any = SimpleNamespace(predictions=[SimpleNamespace(rows=[row, row])], speed=2.0)
+    trial._expect_an_end(Console(), made)
+    assert capsys.readouterr().err.count("all runs together take about 1.11 hours") == said
 
 
 def _started(bench: Bench) -> subprocess.Popen[Any]:
