@@ -188,12 +188,17 @@ def test_a_long_trial_is_announced(seconds: float, said: int, capsys: pytest.Cap
     assert capsys.readouterr().err.count("all runs together take about 1.11 hours") == said
 
 
+def _hear() -> None:
+    """Heed signals as in a terminal: a shell's background job ignores them, and so does what nohup runs."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def _started(bench: Bench) -> subprocess.Popen[Any]:
     running = subprocess.Popen(
         bench.line("--requests=2000", "--rate=20", "--strategy=round_robin"),
         cwd=bench.folder, env=bench.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        # As in a terminal: a shell's background job would ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+        preexec_fn=_hear,  # noqa: PLW1509
     )  # fmt: skip
     end = time.monotonic() + 60
     while not any("fake_haproxy" in one and one.rstrip().endswith("haproxy.cfg") for one in bench.left()):
@@ -214,7 +219,7 @@ def test_what_is_finished_is_kept_after_an_interrupt(bench: Bench) -> None:
     with subprocess.Popen(
         bench.line(*SHORT, "--strategy=least_conn", "--requests=200", "--expect=errors<0"),
         cwd=bench.folder, env=bench.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+        preexec_fn=_hear,  # noqa: PLW1509
     ) as running:  # fmt: skip
         assert running.stderr is not None
         while "1 of 2 runs done" not in running.stderr.readline():
