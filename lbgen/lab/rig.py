@@ -64,12 +64,21 @@ class Rig:
     def close(self) -> None:
         """Remove everything; may be called again."""
         atexit.unregister(self.close)
-        _in_parallel(_remove_quietly, tuple(self._containers))
+        _in_parallel(_remove_quietly, self._mine())
         self._containers.clear()
         try:
             self._made.remove()
         except APIError:
             return  # gone already, or swept at the next start
+
+    def _mine(self) -> tuple[Container, ...]:
+        """Return all containers on this network: also one that an interrupt kept us from hearing of."""
+        label = f"{LABEL}={self._labels[LABEL]}"
+        try:
+            found = self._docker.containers.list(all=True, filters={"label": label}, ignore_removed=True)
+        except APIError:
+            return tuple(self._containers)
+        return tuple(one for one in found if self.network in one.attrs["NetworkSettings"]["Networks"])
 
     @property
     def gateway(self) -> str:
