@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +13,9 @@ from lbgen.checker.programs import differs, find, version_here
 from lbgen.cli.inputs import load_fleet, only_target, seconds, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, format_option, option, templates_option
 from lbgen.cli.plan import choice_of, folder_of, gathered, in_words, values
+from lbgen.cli.signals import end_as_ctrl_c_does
 from lbgen.deploy.addresses import taken_addresses
-from lbgen.deploy.apply import STOP_SIGNALS, Job, RefusedError, apply
+from lbgen.deploy.apply import Job, RefusedError, apply
 from lbgen.deploy.plan import MAX_CHANGE
 from lbgen.deploy.reload import (
     by_command,
@@ -113,7 +113,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
 
     Exit 1: refused, nothing was touched. Exit 2: it failed, and the old files are back.
     """
-    _heed_signals()
+    end_as_ctrl_c_does()
     wanted = Wanted(**options)
     choice = choice_of(wanted.binary)
     patience = seconds("--timeout", wanted.timeout)
@@ -136,13 +136,6 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         force=wanted.force,
     )
     return _carry_out(console, job, wanted.format)
-
-
-def _heed_signals() -> None:
-    """Let whatever asks this process to end roll back, as Ctrl-C does."""
-    for number in STOP_SIGNALS:
-        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
-            signal.signal(number, signal.default_int_handler)
 
 
 def _carry_out(console: Console, job: Job, form: str) -> int:

@@ -113,12 +113,3 @@ def _read(response: HTTPResponse, place: str, begin: float) -> str:
     if place.partition("?")[0].endswith("/completions") and last != b"[DONE]":  # http.client sees no cut
         raise LbgenError(f"the smoke request to {place} was answered by a stream that was cut")
     return f"a stream of {events} events, the first after {first:.2f} s"
-
-
-def _is_error(data: bytes) -> bool:
-    """Tell whether an event is OpenAI's error in mid-stream; the last event, ``[DONE]``, is no JSON."""
-    try:
-        value = json.loads(data)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and bool(value.get("error"))
