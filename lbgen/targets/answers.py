@@ -57,6 +57,7 @@ _SERVER = "server_error"
 
 ANSWERS: dict[str, Answer] = {
     "bad_request": Answer(400, _BAD, "bad_request", "The request is malformed."),
+    "bad_body": Answer(400, _BAD, "invalid_json", "The request body is not valid JSON, as UTF-8 text."),
     "https_required": Answer(400, _BAD, "https_required", "This port speaks HTTPS only."),
     "no_certificate": Answer(
         401, _BAD, "client_certificate_required", "A client certificate of a known authority is required."
@@ -70,6 +71,12 @@ ANSWERS: dict[str, Answer] = {
     "too_large": Answer(413, _BAD, "request_too_large", "The request body is larger than allowed."),
     "model_unreadable": Answer(
         413, _BAD, "model_not_readable", "The model was not found in the part of the body that is inspected."
+    ),
+    "unsupported_encoding": Answer(
+        415,
+        _BAD,
+        "unsupported_content_encoding",
+        "The model cannot be read from a compressed body: send it without Content-Encoding.",
     ),
     "uri_too_long": Answer(414, _BAD, "uri_too_long", "The request URI is too long."),
     "headers_too_large": Answer(431, _BAD, "headers_too_large", "The request headers are too large."),
