@@ -172,6 +172,8 @@ class Pool(NamedTuple):
     tls: ServerTls | None
     protocol: str
     host_header: str
+    header_size: int
+    """The longest headers of a response, in bytes."""
     headers: Headers
     dns: Dns
     discover: Discovery | None
@@ -317,6 +319,8 @@ class Listener(NamedTuple):
     acme: Acme | None
     http2: bool
     max_body: int
+    header_size: int
+    """The longest headers of a request, in bytes with their line."""
     inspect_body: int
     behind_proxy: bool
     trusted_proxies: tuple[str, ...]

@@ -109,6 +109,7 @@ class Tree:
         tree["keepalive"] = self._keepalive(pool)
         tree["tls"] = self._tls(pool)
         tree |= self._leaves(path, {"protocol": pool.protocol, "host_header": pool.host_header})
+        tree |= self._leaves(path, {"header_size": format_size(pool.header_size)})
         tree["headers"] = self._headers((*path, "headers"), pool.headers)
         tree["dns"] = self._leaves((*path, "dns"), times(pool.dns._asdict(), "valid"))
         if pool.discover is not None:
@@ -195,6 +196,7 @@ class Tree:
         if listener.acme:
             tree["acme"] = self._leaves((*path, "acme"), listener.acme._asdict())
         tree |= self._leaves(path, {"http2": listener.http2, "max_body": format_size(listener.max_body)})
+        tree |= self._leaves(path, {"header_size": format_size(listener.header_size)})
         tree["inspect"] = self._leaves((*path, "inspect"), {"body": format_size(listener.inspect_body)})
         values = {key: getattr(listener, key) for key in ("behind_proxy", "trusted_proxies", "accept_proxy")}
         tree |= self._leaves(path, values)

@@ -39,6 +39,7 @@ def listener(context: Context, name: str, written: Mapping[str, Any], pools: Seq
         acme=_acme(context, values["acme"], path),
         http2=values["http2"],
         max_body=values["max_body"],
+        header_size=values["header_size"],
         inspect_body=table.INSPECT.filled(values["inspect"])["body"],
         behind_proxy=values["behind_proxy"],
         trusted_proxies=tuple(items(values, "trusted_proxies")),

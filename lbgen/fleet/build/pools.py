@@ -63,6 +63,7 @@ def pool(context: Context, name: str, written: Mapping[str, Any]) -> Pool:
         tls=_tls(values["tls"]),
         protocol=values["protocol"],
         host_header=values["host_header"],
+        header_size=values["header_size"],
         headers=headers(values["headers"]),
         dns=_dns(values["dns"]),
         discover=discovery,

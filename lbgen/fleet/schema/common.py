@@ -6,6 +6,10 @@ from lbgen.fleet.kinds import HeaderName, HeaderValue
 MINUTE = 60_000
 HOUR = 60 * MINUTE
 MIB = 1024**2
+HEADER_SIZE = 32 * 1024
+"""Bytes: cookies, long tokens and tool lists in headers pass; the programs' own defaults are 4 to 16 KiB."""
+HEADER_SIZES = (4 * 1024, MIB)
+"""The least and the most that can be asked for."""
 
 _CONNECT = "How long connecting to a server may take."
 _FIRST_BYTE = (

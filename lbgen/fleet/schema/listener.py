@@ -14,7 +14,7 @@ from lbgen.fields import (
 )
 from lbgen.fleet.address_kinds import HOST_PATTERN, NETWORK, Bind
 from lbgen.fleet.kinds import FILE, ORIGIN, URL, URL_PATH, HeaderName, Name, SecretKind
-from lbgen.fleet.schema.common import MIB
+from lbgen.fleet.schema.common import HEADER_SIZE, HEADER_SIZES, MIB
 from lbgen.fleet.schema.route import POOL_NAME, PRIORITY, ROUTE
 
 CLIENT_NAME = Name("a client's name")
@@ -206,6 +206,13 @@ LISTENER = Struct(
         64 * MIB,
         "The longest request body; longer ones are answered with 413.",
         instead_of=("client_max_body_size", "body_size"),
+    ),
+    Field(
+        "header_size",
+        Size(*HEADER_SIZES),
+        HEADER_SIZE,
+        "The longest headers of a request; longer ones are answered with 431.",
+        instead_of=("large_client_header_buffers", "max_header_size", "bufsize"),
     ),
     Field("inspect", INSPECT, doc="How much of a body is looked at, for model, prefix and cost."),
     Field(

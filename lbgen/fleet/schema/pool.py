@@ -13,6 +13,7 @@ from lbgen.fields import (
     ListOf,
     MapOf,
     OneOf,
+    Size,
     Struct,
     Text,
     Variants,
@@ -20,7 +21,7 @@ from lbgen.fields import (
 from lbgen.fields.composites import KNOWN_KEYS
 from lbgen.fleet.address_kinds import HOST_PATTERN, Addresses, host_header, resolver
 from lbgen.fleet.kinds import FILE, MODEL, URL_PATH_QUERY, HeaderName, HeaderValue, ServerName
-from lbgen.fleet.schema.common import HEADERS, HOUR, MINUTE, TIMEOUTS
+from lbgen.fleet.schema.common import HEADER_SIZE, HEADER_SIZES, HEADERS, HOUR, MINUTE, TIMEOUTS
 from lbgen.strategies.registry import ALIASES, DEFAULT_STRATEGY, STRATEGIES
 
 if TYPE_CHECKING:
@@ -361,6 +362,13 @@ POOL = Struct(
         "The Host header that servers see: the client's, the server's own address, or a literal.",
         example="backend",
         instead_of=("host",),
+    ),
+    Field(
+        "header_size",
+        Size(*HEADER_SIZES),
+        HEADER_SIZE,
+        "The longest headers of a response; longer ones are answered with 502.",
+        instead_of=("proxy_buffer_size", "max_header_size"),
     ),
     Field("headers", HEADERS, doc="Changes of the request's headers.", example={"remove": ["X-Debug"]}),
     Field("dns", DNS, doc="How host names of servers are looked up.", example={"mode": "runtime"}),
