@@ -9,12 +9,18 @@ import pytest
 
 from integration.debian import ImageError
 from integration.edge import Edge, started
-from integration.fleets import NO_SECRETS, PROXIES, SERVERS, Proxy, files
-from integration.images import GENERATIONS, resolve
+from integration.fleets import NO_SECRETS, PROXIES, SERVERS, TRIED, Proxy, files
+from integration.images import resolve
 from integration.results import measured, pytest_configure  # noqa: F401 - a fixture and a hook
+from integration.turns import (  # noqa: F401 - hooks
+    pytest_runtest_protocol,
+    pytest_sessionfinish,
+    pytest_sessionstart,
+)
 from lbgen.lab.problems import RigError
 from lbgen.lab.rig import Rig
 from tests.no_skip import pytest_runtest_makereport  # noqa: F401 - a hook
+from tests.turns import pytest_collection_modifyitems, pytest_xdist_auto_num_workers  # noqa: F401 - hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,19 +83,19 @@ def start(rig: Rig) -> Start:
 
 @pytest.fixture(params=PROXIES, ids=str)
 def proxy(request: pytest.FixtureRequest) -> Proxy:
-    """Each balancer of each generation."""
+    """Each balancer of the oldest and the newest generation."""
     return request.param  # type: ignore[no-any-return]  # what `params` holds
 
 
 @pytest.fixture(scope="module", params=PROXIES, ids=str)
 def module_proxy(request: pytest.FixtureRequest) -> Proxy:
-    """Each balancer of each generation, for what a whole file measures once."""
+    """Each balancer of the oldest and the newest generation, for what a whole file measures once."""
     return request.param  # type: ignore[no-any-return]  # what `params` holds
 
 
-@pytest.fixture(scope="module", params=GENERATIONS)
+@pytest.fixture(scope="module", params=TRIED)
 def edge(request: pytest.FixtureRequest, rig: Rig, running_mocks: list[MockBox]) -> Iterator[Edge]:
-    """Both balancers of each generation, with the module's FLEET, SECRETS and files BESIDE."""
+    """Both balancers of a generation, with the module's FLEET, SECRETS and files BESIDE."""
     renewed(running_mocks)
     module, generation = request.module, request.param
     secrets = getattr(module, "SECRETS", NO_SECRETS)

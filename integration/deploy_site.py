@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -29,13 +28,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 SIGNALS = {"nginx": "HUP", "haproxy": "USR2"}
 MAIN = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg"}
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Site(NamedTuple):

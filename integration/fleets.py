@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pytest
 import yaml
 
 from integration.images import GENERATIONS, resolve
@@ -46,11 +48,28 @@ class Proxy(NamedTuple):
         return resolve(self.generation, "nginx" if self.target == "nginx" else "haproxy")
 
 
-PROXIES = tuple(Proxy(generation, target) for generation in GENERATIONS for target in TARGETS)
+ALL = bool(os.environ.get("LBGEN_ALL"))
+"""Try everything on every generation, `LBGEN_ALL=1`."""
+OLDEST, BETWEEN, NEWEST = GENERATIONS
+TRIED = tuple(GENERATIONS) if ALL else (OLDEST, NEWEST)
+"""For claims about the programs."""
+
+EVERY = tuple(Proxy(generation, target) for generation in GENERATIONS for target in TARGETS)
+PROXIES = tuple(proxy for proxy in EVERY if proxy.generation in TRIED)
+ONE_EACH = EVERY if ALL else tuple(proxy for proxy in EVERY if proxy.generation == BETWEEN)
+"""For claims about lbgen, to which it makes no difference which version runs."""
 
 
-QUEUEING = tuple(proxy for proxy in PROXIES if proxy.target == "haproxy")
-"""Those that have a queue: open source NGINX answers at once when its servers are full."""
+def queueing(proxies: tuple[Proxy, ...]) -> tuple[Proxy, ...]:
+    """Return those that have a queue: open source NGINX answers at once when its servers are full."""
+    return tuple(proxy for proxy in proxies if proxy.target == "haproxy")
+
+
+QUEUEING = queueing(PROXIES)
+
+on_queueing = pytest.mark.parametrize("proxy", QUEUEING, ids=str)
+on_one_each = pytest.mark.parametrize("proxy", ONE_EACH, ids=str)
+on_one_queueing = pytest.mark.parametrize("proxy", queueing(ONE_EACH), ids=str)
 
 
 def chat(strategy: str = "least_conn", servers: Any = "gpu-[0-3]:8000", **pool: Any) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Many engines in one process, each on a port of its own.
 
-``python -m integration.many_engines HOST PORT COUNT``. Every one of them answers any request with a metrics
-page of the size of a real one; every fourth has a third of the others' KV cache. It ends when its standard
-input does.
+``python -m integration.many_engines HOST COUNT`` prints their ports. Every one of them answers any request
+with a metrics page of the size of a real one; every fourth has a third of the others' KV cache. It ends when
+its standard input does.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def page(number: int) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-async def serve(host: str, port: int, number: int) -> asyncio.Server:
-    """Open one engine."""
+async def serve(host: str, number: int) -> int:
+    """Open one engine; return its port."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
@@ -45,16 +45,15 @@ async def serve(host: str, port: int, number: int) -> asyncio.Server:
                 await writer.drain()
         writer.close()
 
-    return await asyncio.start_server(answer, host, port, reuse_address=True)
+    server = await asyncio.start_server(answer, host, 0)
+    return int(server.sockets[0].getsockname()[1])
 
 
-async def main(host: str, first: int, count: int) -> None:
+async def main(host: str, count: int) -> None:
     """Serve until standard input ends."""
-    for number in range(count):
-        await serve(host, first + number, number)
-    print("ready", flush=True)
+    print(*[await serve(host, number) for number in range(count)], flush=True)
     await asyncio.to_thread(sys.stdin.read)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from integration.debian import ImageError
-from integration.fleets import PROXIES
+from integration.fleets import EVERY
 from integration.images import resolve, versions
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _table(rows: dict[str, dict[str, object]]) -> list[str]:
 def _machine() -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     programs = []
-    for proxy in PROXIES:
+    for proxy in EVERY:
         try:
             found = versions(resolve(proxy.generation, proxy.target))  # type: ignore[arg-type]
         except ImageError:
@@ -80,13 +80,14 @@ def _machine() -> str:
         programs.append(f"{proxy}: {found.get(proxy.target, '?')}")  # type: ignore[call-overload]
     size = f"{os.cpu_count()} cores, {memory:.0f} GiB of memory"
     return (
-        f"Written by `LBGEN_RESULTS=docs/measured.md pytest integration` on a machine with {size}, which the "
-        f"mock GPU servers and the load driver shared with the balancer. {'; '.join(programs)}."
+        "Written by `LBGEN_ALL=1 LBGEN_RESULTS=docs/measured.md pytest integration` on a machine with "
+        f"{size}, which the mock GPU servers and the load driver shared with the balancer. "
+        f"{'; '.join(programs)}."
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Write the page when asked for."""
+    """Write the page when asked for, once: a worker's figures arrive here."""
     path = os.environ.get("LBGEN_RESULTS")
-    if path:
+    if path and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Page(Path(path)), "lbgen-results")

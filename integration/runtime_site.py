@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import yaml
 
-from integration.deploy_site import free_port
 from integration.waiting import eventually
 from lbgen.deploy.running import RunningServer, running
 from lbgen.deploy.runtime_socket import RuntimeSocket
@@ -25,6 +24,7 @@ from lbgen.lab import load
 from lbgen.lab.owners import owner
 from lbgen.lab.rig import COMMANDS, LABEL, connect
 from lbgen.problems import LbgenError
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

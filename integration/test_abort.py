@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from integration.fleets import QUEUEING, Proxy, chat
+from integration.fleets import Proxy, chat, on_queueing
 from integration.waiting import eventually
 
 if TYPE_CHECKING:
     from integration.conftest import Start
     from lbgen.lab.boxes import Balancer, MockBox
+
+pytestmark = pytest.mark.alone
 
 FREED_WITHIN_S = 1.0
 
@@ -45,7 +47,7 @@ def test_leaving_frees_the_gpu(case: Case, proxy: Proxy, mocks: list[MockBox], s
     assert sum(mock.state()["in_flight"] for mock in mocks) == 0
 
 
-@pytest.mark.parametrize("proxy", QUEUEING, ids=str)
+@on_queueing
 def test_leaving_the_queue_costs_no_gpu(mocks: list[MockBox], start: Start, proxy: Proxy) -> None:
     case = Case("queued", stream=True, pace="1.5,0")
     with start(chat(max_in_flight=1), proxy) as balancer:

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from integration.conftest import renewed
-from integration.fleets import QUEUEING, Proxy
+from integration.fleets import Proxy, on_one_queueing
 from integration.waiting import eventually
 from lbgen.lab import load
 from lbgen.lab.boxes import fetch
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,7 @@ SMALL = 3
 """Which of the servers has a quarter of the others' cache."""
 SLOTS = 8
 """Of that one; the others have 32."""
-PORT, STATUS = 18_406, 18_407
+PORT, STATUS = free_port("0.0.0.0"), free_port()
 SOCKET = "/tmp/admin.sock"
 """HAProxy's own, in its container."""
 
@@ -117,7 +118,7 @@ def learnt(balancer: Balancer, mocks: list[MockBox]) -> None:
         shares(balancer, mocks, 1_000, 60)
 
 
-@pytest.mark.parametrize("proxy", QUEUEING, ids=str)
+@on_one_queueing
 def test_weights_and_caps_follow_the_caches_and_survive_the_agent(
     proxy: Proxy, unequal: list[MockBox], start: Start, tmp_path: Path
 ) -> None:
@@ -154,7 +155,7 @@ def test_weights_and_caps_follow_the_caches_and_survive_the_agent(
         assert "no server available" not in balancer.logs()
 
 
-@pytest.mark.parametrize("proxy", QUEUEING, ids=str)
+@on_one_queueing
 def test_the_agent_takes_no_drain_back(
     proxy: Proxy, unequal: list[MockBox], start: Start, tmp_path: Path
 ) -> None:

@@ -13,42 +13,52 @@ from collections import Counter
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from integration.waiting import eventually
 from lbgen.descriptors import raise_descriptor_limit
 from lbgen.lab.boxes import fetch
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+pytestmark = pytest.mark.alone
+
 ENGINES = 1_000
-HOST, FIRST, PORT, STATUS = "127.0.0.1", 21_000, 18_416, 18_417
+HOST = "127.0.0.1"
+PORT, STATUS = free_port(), free_port()
 WATCH_S = 15
 FULL, LESS, SMALL = "up 100% maxconn:101\n", "up 100% maxconn:35\n", "up 33% maxconn:35\n"
 """What a server is told: a large one; a small one at first, and when the agent has looked for 30 s."""
 SETTLED = Counter({FULL: ENGINES - ENGINES // 4, SMALL: ENGINES // 4})
 
 
+class Engines(NamedTuple):
+    """A process that serves all of them, and their ports."""
+
+    process: subprocess.Popen[str]
+    ports: list[int]
+
+
 @pytest.fixture
-def engines() -> Iterator[subprocess.Popen[str]]:
+def engines() -> Iterator[Engines]:
     """Run the engines; whoever wants them gone kills them."""
     raise_descriptor_limit()
-    words = [sys.executable, "-m", "integration.many_engines", HOST, str(FIRST), str(ENGINES)]
+    words = [sys.executable, "-m", "integration.many_engines", HOST, str(ENGINES)]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    yield process
+    yield Engines(process, [int(port) for port in process.stdout.readline().split()])
     process.kill()
     process.communicate()
 
 
 @contextmanager
-def agent(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def agent(folder: Path, ports: list[int]) -> Iterator[subprocess.Popen[bytes]]:
     """Run the agent until the end."""
-    servers = [{"name": f"gpu-{number}", "address": f"{HOST}:{FIRST + number}"} for number in range(ENGINES)]
+    servers = [{"name": f"gpu-{number}", "address": f"{HOST}:{port}"} for number, port in enumerate(ports)]
     strategy = {"name": "kv_cache", "agent_port": PORT}
     path = folder / "fleet.yaml"
     path.write_text(
@@ -102,11 +112,9 @@ def memory_mib(process: subprocess.Popen[bytes]) -> int:
     return int(status.partition("VmRSS:")[2].split()[0]) // 1024
 
 
-def test_a_thousand_engines(
-    engines: subprocess.Popen[str], tmp_path: Path, measured: Callable[..., None]
-) -> None:
+def test_a_thousand_engines(engines: Engines, tmp_path: Path, measured: Callable[..., None]) -> None:
     everybody = f"ok: {ENGINES} of {ENGINES} servers can be read\n"
-    with agent(tmp_path) as process:
+    with agent(tmp_path, engines.ports) as process:
         eventually(lambda: health() == everybody, 60, "all engines are read")
         before, begin, rounds = processor_s(process), time.monotonic(), []
         while time.monotonic() < begin + WATCH_S:
@@ -118,7 +126,7 @@ def test_a_thousand_engines(
         known = asyncio.run(answers())
         assert all(set(told) <= {FULL, LESS, SMALL} for told in rounds)
         assert max(map(changes, zip(*rounds, known, strict=True))) <= 1, "no weight goes to and fro"
-        engines.kill()
+        engines.process.kill()
         eventually(lambda: health().startswith("ok: 0 of"), 60, "all engines are gone")
         assert asyncio.run(answers()) == known, "what is known stays"
         process.send_signal(signal.SIGTERM)

@@ -14,18 +14,18 @@ import pytest
 from integration.agreement_runs import QUEUE, Case
 from integration.bench_agreement import gaps, measure
 from integration.debian import ImageError
-from integration.fleets import PROXIES, Proxy
+from integration.fleets import PROXIES, Proxy, on_one_each
 from lbgen.lab.problems import RigError
 from lbgen.lab.rig import connect
 
 if TYPE_CHECKING:
     from integration.agreement_runs import Run
 
+pytestmark = pytest.mark.alone
+
 REQUESTS = 300
 MUCH_CHANCE = "first token P99"
 """Three requests of 300 decide it."""
-ONE_GENERATION = tuple(proxy for proxy in PROXIES if proxy.generation == "trixie")
-"""For what all generations have in common: turns."""
 STAGES = 4
 """A request waits for the driver and the mock twice each."""
 
@@ -47,7 +47,7 @@ def differing(run: Run) -> list[str]:
     return [gap.told for gap in found if not gap.by_chance and not gap.by_lateness]
 
 
-@pytest.mark.parametrize("proxy", ONE_GENERATION, ids=str)
+@on_one_each
 def test_turns_are_predicted(proxy: Proxy) -> None:
     generation, target = there(proxy)
     assert differing(measure(Case("round_robin", 0.8, target), 1, REQUESTS, generation)) == []

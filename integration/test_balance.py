@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from integration.conftest import Start
     from lbgen.lab.boxes import MockBox
 
+pytestmark = pytest.mark.alone
+
 STRATEGIES = ("round_robin", "least_conn", "random_two")
 SEED = 7
 SPEED = 40

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from integration.debian import ImageError
+from integration.fleets import TRIED
 from integration.images import GENERATIONS, resolve
 from lbgen.cli.guard import run
 
@@ -44,7 +45,7 @@ def program(suite: str, target: str) -> str:
         pytest.skip(str(error))
 
 
-@pytest.fixture(params=GENERATIONS)
+@pytest.fixture(params=TRIED)
 def suite(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from integration.deploy_site import MAIN, ROOT, Load, Site, balancer, free_port
+from integration.deploy_site import MAIN, ROOT, Load, Site, balancer
+from integration.fleets import on_one_each
 from integration.waiting import eventually
 from lbgen.checker.certificate import throwaway_bundle
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,6 +100,7 @@ def test_what_passes_the_check_and_does_not_start_goes_back(site: Site) -> None:
     assert [one for one in running.failed if one not in refused] == []
 
 
+@on_one_each
 def test_servers_that_nobody_reaches_go_back(site: Site) -> None:
     """NGINX's ready probe asks a server; HAProxy takes new servers for living until their first check."""
     before, nowhere = site.main.read_bytes(), [f"127.0.0.1:{free_port()}"]
@@ -144,6 +147,7 @@ def test_a_changed_key_is_seen_to_run(site: Site) -> None:
     assert "sk-" not in done.stdout + done.stderr
 
 
+@on_one_each
 def test_through_tls_and_by_name(site: Site) -> None:
     (site.folder / "site.pem").write_text(throwaway_bundle("llm.example.org"))
     fleet = site.fleet()
@@ -155,6 +159,7 @@ def test_through_tls_and_by_name(site: Site) -> None:
     assert "a stream of" in done.stderr
 
 
+@on_one_each
 def test_what_is_refused_touches_nothing(site: Site) -> None:
     before = site.main.read_bytes()
     emptied = site.apply(site.fleet(servers=list(site.servers[:1])))
@@ -171,6 +176,7 @@ def test_what_is_refused_touches_nothing(site: Site) -> None:
     assert site.main.read_text() == "# by hand\n"
 
 
+@on_one_each
 def test_an_edit_by_hand_since_the_plan_is_refused_and_shown(site: Site) -> None:
     wanted = site.fleet(strategy="round_robin")
     digest = json.loads(site.lbgen("plan", wanted, "--format", "json").stdout)["digest"]
@@ -181,12 +187,14 @@ def test_an_edit_by_hand_since_the_plan_is_refused_and_shown(site: Site) -> None
     assert site.main.read_text().endswith("# by another hand\n")
 
 
+@on_one_each
 def test_nothing_to_do_reloads_nothing(site: Site) -> None:
     done = site.apply(site.fleet(), "--reload", "false")
     assert done.returncode == 0, done.stderr
     assert "no changes" in done.stdout
 
 
+@on_one_each
 def test_files_that_lie_there_and_do_not_run_are_loaded(site: Site) -> None:
     wanted = site.fleet(strategy="round_robin")
     subprocess.run(
@@ -200,6 +208,7 @@ def test_files_that_lie_there_and_do_not_run_are_loaded(site: Site) -> None:
     assert "answers with the new configuration" in done.stderr
 
 
+@on_one_each
 def test_killed_on_the_way_and_taken_up(site: Site) -> None:
     """Kills apply where the state changes; every single act is tried without a balancer in tests/deploy."""
     old, new = site.fleet(), site.fleet(strategy="round_robin")
@@ -252,6 +261,7 @@ def _turning_points(site: Site, acts: list[str]) -> list[int]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@on_one_each
 def test_owner_and_mode_are_kept(site: Site) -> None:
     os.chown(site.main, 12_345, 23_456)
     site.main.chmod(0o640)
@@ -263,6 +273,7 @@ def test_owner_and_mode_are_kept(site: Site) -> None:
         assert site.lbgen("apply", site.fleet(strategy="round_robin"), "--binary", "none").returncode == 0
 
 
+@on_one_each
 def test_the_second_apply_waits_and_says_so(site: Site) -> None:
     slow = f"sh -c 'sleep 3; {site.reload}'"
     command = [sys.executable, "-m", "lbgen", "apply", "--to", str(site.folder), "--binary", "none"]

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     Way = Callable[[load.Planned, float], Awaitable[load.Result]]
 
+pytestmark = pytest.mark.alone
+
 RUNS = 5
 PAIRS = 20
 SPACING_S = 0.015

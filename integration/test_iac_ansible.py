@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import uuid
@@ -21,6 +20,7 @@ from integration.waiting import eventually
 from lbgen.lab.boxes import fetch
 from lbgen.lab.owners import owner
 from lbgen.lab.rig import COMMANDS, LABEL, connect
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,11 +108,8 @@ def play(host: Host, playbook: str, *options: str) -> Recap:
 @pytest.fixture
 def host(mocks: list[MockBox], tmp_path: Path) -> Iterator[Host]:
     """A balancer that runs the first version of a fleet."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
     servers = tuple(f"{mock.address}:8000" for mock in mocks)
-    made = Host(tmp_path / "haproxy", port, servers, f"lbgen-ansible-{uuid.uuid4().hex[:8]}")
+    made = Host(tmp_path / "haproxy", free_port(), servers, f"lbgen-ansible-{uuid.uuid4().hex[:8]}")
     made.fleet()
     assert lbgen("render", "fleet.yaml", "-t", "haproxy", "-o", ".", cwd=tmp_path).returncode == 0
     container = connect().containers.run(

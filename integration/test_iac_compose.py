@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import uuid
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from lbgen.lab.owners import owner
 from lbgen.lab.problems import RigError
 from lbgen.lab.rig import LABEL, connect
 from lbgen.manifests.compose import RESOLVER
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,12 +101,6 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     (folder / "compose.yaml").write_text(yaml.safe_dump(value))
     with up(Project(folder, f"lbgen-services-{uuid.uuid4().hex[:8]}", {})) as project:
         yield project
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def write(folder: Path, proxy: Proxy, port: int, network: str, servers: tuple[str, ...]) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from integration.fleets import PROXIES, Proxy
+from integration.fleets import Proxy, on_one_each
 from integration.pods import Object, lbgen, objects, running
 from integration.waiting import eventually
 from lbgen.lab import load
@@ -84,6 +84,8 @@ def test_a_pod_serves_and_ends_after_its_last_stream(
 
 
 @pytest.mark.usefixtures("mocks")
+@on_one_each
+@on_one_each
 def test_keys_are_in_a_secret_and_work(rig: Rig, proxy: Proxy, tmp_path: Path) -> None:
     made = plain_objects(KEYED, proxy, tmp_path)
     assert KEY not in yaml.safe_dump(made["ConfigMap"])
@@ -96,6 +98,8 @@ def test_keys_are_in_a_secret_and_work(rig: Rig, proxy: Proxy, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("mocks")
+@on_one_each
+@on_one_each
 def test_a_pod_with_tls_answers_its_probes(rig: Rig, proxy: Proxy, tmp_path: Path) -> None:
     fleet = {
         **PLAIN,
@@ -125,6 +129,7 @@ def test_a_pod_with_tls_answers_its_probes(rig: Rig, proxy: Proxy, tmp_path: Pat
         assert pod.ask("liveness").status != 200
 
 
+@on_one_each
 def test_another_fleet_is_another_pod(proxy: Proxy, tmp_path: Path) -> None:
     changed = {**PLAIN, "pools": {"chat": {"engine": "vllm", "servers": "gpu-[0-2]:8000"}}}
     first, same = (plain_objects(PLAIN, proxy, tmp_path / name) for name in ("one", "two"))
@@ -135,6 +140,7 @@ def test_another_fleet_is_another_pod(proxy: Proxy, tmp_path: Path) -> None:
     assert first["Deployment"]["metadata"] == second["Deployment"]["metadata"]
 
 
+@on_one_each
 def test_time_to_end_is_longer_than_draining(proxy: Proxy, tmp_path: Path) -> None:
     pod = plain_objects(PLAIN, proxy, tmp_path)["Deployment"]["spec"]["template"]["spec"]
     assert pod["terminationGracePeriodSeconds"] > 120 + 10
@@ -149,7 +155,7 @@ def kubectl() -> str:
 
 
 @pytest.mark.parametrize("fleet", [PLAIN, KEYED], ids=["plain", "keyed"])
-@pytest.mark.parametrize("proxy", PROXIES[:2], ids=str)
+@on_one_each
 def test_kustomize_makes_what_the_plain_manifests_hold(
     kubectl: str, fleet: dict[str, Any], proxy: Proxy, tmp_path: Path
 ) -> None:
@@ -180,7 +186,7 @@ def test_what_kustomize_makes_serves(kubectl: str, rig: Rig, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("version", ["1.25", "1.30"])
-@pytest.mark.parametrize("proxy", PROXIES[:2], ids=str)
+@on_one_each
 def test_manifests_follow_the_schema(version: str, proxy: Proxy, tmp_path: Path) -> None:
     validator = Path(sys.executable).with_name("kubernetes-validate")
     if not validator.exists():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from integration.debian import ImageError
-from integration.fleets import PROXIES, Proxy
+from integration.fleets import EVERY, Proxy
 from lbgen.checker import check_target, parse_choice
 from lbgen.fleet.load import Loaded, load
 from lbgen.fleet.source import Source
@@ -29,14 +29,14 @@ def possible(path: Path, proxy: Proxy) -> bool:
     return found.fleet is not None and not any(problem.is_error for problem in found.problems)
 
 
-PAIRS = [(path, proxy) for path in FLEETS for proxy in PROXIES if possible(path, proxy)]
+PAIRS = [(path, proxy) for path in FLEETS for proxy in EVERY if possible(path, proxy)]
 
 
 def test_every_fleet_is_tried_with_each_target_or_named_for_one() -> None:
     tried = {path for path, _ in PAIRS}
     assert tried == set(FLEETS)
     for path in ROOT.glob("examples/*.yaml"):
-        assert [proxy for other, proxy in PAIRS if other == path] == list(PROXIES), path.name
+        assert [proxy for other, proxy in PAIRS if other == path] == list(EVERY), path.name
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from integration.fleets import QUEUEING, Proxy, chat
+from integration.fleets import Proxy, chat, on_queueing
 from integration.waiting import eventually
 from lbgen.lab import load
 from lbgen.lab.boxes import fetch
@@ -35,7 +33,7 @@ def fleet(**pool: Any) -> dict[str, Any]:
     return {**chat("round_robin", health=HEALTH, **pool), "metrics": METRICS}
 
 
-@pytest.mark.parametrize("proxy", QUEUEING, ids=str)
+@on_queueing
 def test_a_dead_server_is_out_in_time_and_back_by_itself(
     proxy: Proxy, mocks: list[MockBox], start: Start, measured: Callable[..., None]
 ) -> None:
@@ -54,7 +52,7 @@ def test_a_dead_server_is_out_in_time_and_back_by_itself(
     assert max(crashed_s, frozen_s) <= WITHIN_S
 
 
-@pytest.mark.parametrize("proxy", QUEUEING, ids=str)
+@on_queueing
 def test_a_server_that_comes_back_is_warmed_up(proxy: Proxy, mocks: list[MockBox], start: Start) -> None:
     with start(fleet(warmup=f"{WARMUP_S}s"), proxy) as balancer:
         _out_after(balancer, mocks[1].crash)

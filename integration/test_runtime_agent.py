@@ -8,9 +8,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from integration.fleets import QUEUEING
+from integration.fleets import on_queueing
 from integration.runtime_site import Load, Runtime, begun_after, now, runtime
 from integration.waiting import eventually
 
@@ -44,7 +42,7 @@ def agent() -> Iterator[int]:
             thread.join()
 
 
-@pytest.mark.parametrize("proxy", QUEUEING, ids=str)
+@on_queueing
 def test_the_agents_word_does_not_end_it(proxy: Proxy, mocks: list[MockBox]) -> None:
     with agent() as port:
         pool: dict[str, Any] = {

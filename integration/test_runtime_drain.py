@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from integration.fleets import QUEUEING
+from integration.fleets import on_one_queueing, on_queueing
 from integration.runtime_site import Load, Runtime, begun_after, now, runtime
 from integration.waiting import eventually
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 VICTIM = 1
 
 
-@pytest.fixture(params=QUEUEING, ids=str)
-def site(request: pytest.FixtureRequest, mocks: list[MockBox]) -> Iterator[Runtime]:
-    """A HAProxy of each generation in front of four mocks."""
-    proxy: Proxy = request.param
+@pytest.fixture
+def site(proxy: Proxy, mocks: list[MockBox]) -> Iterator[Runtime]:
+    """A HAProxy in front of four mocks."""
     with runtime(proxy, mocks) as made:
         yield made
 
 
+@on_queueing
 def test_no_new_request_and_none_lost(site: Runtime) -> None:
     victim = site.mocks[VICTIM]
     with Load(site, tokens=30) as running:
@@ -54,6 +54,7 @@ def test_no_new_request_and_none_lost(site: Runtime) -> None:
     assert running.lost == []
 
 
+@on_one_queueing
 def test_when_the_time_is_over_it_stays_drained(site: Runtime) -> None:
     with Load(site, tokens=200):
         eventually(lambda: site.running()["gpu-1"].in_flight > 0, 20, "the server has streams")
@@ -75,6 +76,7 @@ def test_when_the_time_is_over_it_stays_drained(site: Runtime) -> None:
         assert site.running()["gpu-1"].held == "drain"
 
 
+@on_one_queueing
 def test_several_balancers_one_of_them_silent(site: Runtime, mocks: list[MockBox]) -> None:
     dead = f"{site.root}/nobody.sock"
     with runtime(site.proxy, mocks) as other:
@@ -99,7 +101,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("proxy", QUEUEING, ids=str)
+@on_queueing
 def test_the_one_server_that_all_go_to(proxy: Proxy, mocks: list[MockBox], strategy: str) -> None:
     pool = STRATEGIES[strategy]
     with (
@@ -116,6 +118,7 @@ def test_the_one_server_that_all_go_to(proxy: Proxy, mocks: list[MockBox], strat
     assert running.lost == []
 
 
+@on_queueing
 def test_a_server_with_learned_sessions_gets_none(site: Runtime) -> None:
     """A stick table would send bound clients to a server that is only drained."""
     fleet = site.fleet(max_in_flight=8, strategy={"name": "prefix", "key": "first_bytes", "bytes": 64})

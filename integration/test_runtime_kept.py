@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.fleets import QUEUEING
+from integration.fleets import on_one_queueing, on_queueing
 from integration.runtime_site import Load, Runtime, begun_after, now, runtime
 from integration.waiting import eventually
 
@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from lbgen.lab.boxes import MockBox
 
 
-@pytest.fixture(params=QUEUEING, ids=str)
-def site(request: pytest.FixtureRequest, mocks: list[MockBox]) -> Iterator[Runtime]:
-    """A HAProxy of each generation in front of four mocks."""
-    proxy: Proxy = request.param
+@pytest.fixture
+def site(proxy: Proxy, mocks: list[MockBox]) -> Iterator[Runtime]:
+    """A HAProxy in front of four mocks."""
     with runtime(proxy, mocks) as made:
         yield made
 
@@ -29,6 +28,7 @@ def files_of(site: Runtime) -> list[str]:
     return sorted(path.name for path in site.folder.iterdir())
 
 
+@on_queueing
 def test_no_request_reaches_it_through_reloads(site: Runtime) -> None:
     before = files_of(site)
     assert site.lbgen("drain", site.fleet(), "chat/gpu-1").returncode == 0
@@ -51,6 +51,7 @@ def test_no_request_reaches_it_through_reloads(site: Runtime) -> None:
     assert len(running.results) >= 100
 
 
+@on_one_queueing
 def test_a_reload_that_fails_and_one_over_the_socket_keep_it(site: Runtime) -> None:
     assert site.lbgen("drain", site.fleet(), "chat/gpu-1").returncode == 0
     drained = now()
@@ -76,6 +77,7 @@ def test_a_reload_that_fails_and_one_over_the_socket_keep_it(site: Runtime) -> N
     assert running.lost == []
 
 
+@on_one_queueing
 def test_a_killed_apply_is_made_up_for_by_the_next(site: Runtime) -> None:
     fleet = site.fleet(strategy="round_robin")
     before = files_of(site)
@@ -97,6 +99,7 @@ def test_a_killed_apply_is_made_up_for_by_the_next(site: Runtime) -> None:
     assert running.lost == []
 
 
+@on_one_queueing
 def test_where_the_state_file_is_out_of_reach_the_socket_must_do(site: Runtime) -> None:
     """The fleet names a state file of its own, so lbgen's cannot be named."""
     own = site.fleet()

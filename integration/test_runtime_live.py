@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from integration.deploy_site import free_port
-from integration.fleets import QUEUEING
+from integration.fleets import on_one_queueing, on_queueing
 from integration.runtime_site import ROOT, Load, Runtime, begun_after, now, runtime
 from integration.waiting import eventually
 from lbgen.deploy.runtime_socket import RuntimeSocket
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 CAP = 40
 
 
-@pytest.fixture(params=QUEUEING, ids=str)
-def site(request: pytest.FixtureRequest, mocks: list[MockBox]) -> Iterator[Runtime]:
-    """A HAProxy of each generation in front of the first three of four mocks."""
-    proxy: Proxy = request.param
+@pytest.fixture
+def site(proxy: Proxy, mocks: list[MockBox]) -> Iterator[Runtime]:
+    """A HAProxy in front of the first three of four mocks."""
     with runtime(proxy, mocks, 0, 1, 2, max_in_flight=CAP) as made:
         yield made
 
@@ -50,6 +49,7 @@ def settings(site: Runtime) -> dict[str, tuple[Any, ...]]:
     }
 
 
+@on_queueing
 def test_servers_come_and_go_and_change(site: Runtime) -> None:
     process = pid(site)
     fleet = fleet_of(site, 1, 2, 3)
@@ -80,6 +80,7 @@ def test_servers_come_and_go_and_change(site: Runtime) -> None:
     assert settings(site) == before
 
 
+@on_queueing
 def test_a_busy_server_goes_when_its_streams_have_ended(site: Runtime) -> None:
     with Load(site, parallel=6, tokens=200) as running:
         eventually(lambda: site.running()["gpu-0"].in_flight > 0, 20, "the server that goes has streams")
@@ -102,6 +103,7 @@ def test_a_busy_server_goes_when_its_streams_have_ended(site: Runtime) -> None:
     assert site.running()["gpu-0"].held == ""
 
 
+@on_queueing
 def test_another_address(site: Runtime) -> None:
     moved = fleet_of(site, 0, 1, 2)
     moved["pools"]["chat"]["servers"][2]["address"] = f"{site.mocks[3].address}:8000"
@@ -139,7 +141,7 @@ def is_open(port: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("proxy", QUEUEING, ids=str)
+@on_queueing
 def test_a_new_server_with_tls_is_checked_with_tls(proxy: Proxy, mocks: list[MockBox]) -> None:
     tls = {"verify": False, "server_name": "gpu.internal"}
     with tls_server("one") as one, tls_server("two") as two:
@@ -152,6 +154,7 @@ def test_a_new_server_with_tls_is_checked_with_tls(proxy: Proxy, mocks: list[Moc
         assert running.lost == []
 
 
+@on_one_queueing
 def test_down_in_the_file_and_up_again(site: Runtime) -> None:
     down = fleet_of(site, 0, 1, 2)
     down["pools"]["chat"]["servers"][0]["state"] = "down"
@@ -164,6 +167,7 @@ def test_down_in_the_file_and_up_again(site: Runtime) -> None:
         eventually(lambda: site.running()["gpu-0"].status.startswith("UP"), 20, "it is up again")
 
 
+@on_one_queueing
 def test_files_that_were_never_loaded_are_not_passed_over(site: Runtime) -> None:
     def fleet(cap: int) -> dict[str, Any]:
         return site.fleet(0, 1, 2, max_in_flight=cap, timeouts={"idle": "25m"})

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from integration.deploy_site import free_port
-from integration.fleets import PROXIES, QUEUEING
+from integration.fleets import ONE_EACH, on_one_queueing, on_queueing
 from integration.runtime_site import ROOT, Load, Runtime, runtime
 from integration.waiting import eventually
 from lbgen.deploy.runtime_socket import RuntimeSocket
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,13 +27,12 @@ if TYPE_CHECKING:
     from integration.fleets import Proxy
     from lbgen.lab.boxes import MockBox
 
-NGINX = tuple(proxy for proxy in PROXIES if proxy.target == "nginx")
+NGINX = tuple(proxy for proxy in ONE_EACH if proxy.target == "nginx")
 
 
-@pytest.fixture(params=QUEUEING, ids=str)
-def site(request: pytest.FixtureRequest, mocks: list[MockBox]) -> Iterator[Runtime]:
-    """A HAProxy of each generation in front of four mocks, with two places each."""
-    proxy: Proxy = request.param
+@pytest.fixture
+def site(proxy: Proxy, mocks: list[MockBox]) -> Iterator[Runtime]:
+    """A HAProxy in front of four mocks, with two places each."""
     with runtime(proxy, mocks, max_in_flight=2) as made:
         yield made
 
@@ -60,6 +59,7 @@ def by_name(balancer: dict[str, Any]) -> dict[str, Any]:
     return {server["name"]: server for server in pool["servers"]}
 
 
+@on_queueing
 def test_haproxy_in_flight_queue_state_and_check(site: Runtime) -> None:
     with Load(site, parallel=12, tokens=100):
         eventually(lambda: sum(one.in_flight for one in site.running().values()) == 8, 20, "all are full")
@@ -81,6 +81,7 @@ def test_haproxy_in_flight_queue_state_and_check(site: Runtime) -> None:
         assert re.search(r"^  gpu-2 +up.* 1 +2/2 ", text, re.MULTILINE), text
 
 
+@on_one_queueing
 def test_haproxy_differences_from_the_fleet(site: Runtime) -> None:
     socket = RuntimeSocket(site.place)
     socket.order("set server chat/gpu-0 weight 7")
@@ -104,6 +105,7 @@ def test_haproxy_differences_from_the_fleet(site: Runtime) -> None:
     assert "no.sock: no answer on the runtime socket" in silent.stderr
 
 
+@on_one_queueing
 def test_watch_ends_with_ctrl_c(site: Runtime) -> None:
     process = site.start("status", fleet_of(site), "--watch", "--interval", "200ms", "--format", "json")
     assert process.stdout

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from integration.conftest import renewed
-from integration.fleets import Proxy, chat
+from integration.fleets import Proxy, chat, on_one_each
 from lbgen.lab import load
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from integration.conftest import Start
     from lbgen.lab.boxes import MockBox
+
+pytestmark = pytest.mark.alone
 
 STREAMS = 5_000
 ARRIVE_WITHIN_S = 8.0
@@ -34,6 +36,7 @@ def descriptors() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+@on_one_each
 @pytest.mark.usefixtures("descriptors")
 def test_five_thousand_streams_at_once(
     proxy: Proxy, running_mocks: list[MockBox], start: Start, measured: Callable[..., None]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.fleets import QUEUEING, SERVERS, Proxy, chat
+from integration.fleets import SERVERS, Proxy, chat, on_queueing
 from lbgen.lab import load
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def test_full_answers_in_form_and_recovers(proxy: Proxy, start: Start, measured:
         assert served_by(balancer.url, 4), "the fleet recovers by itself"
 
 
-@pytest.mark.parametrize("proxy", QUEUEING, ids=str)
+@on_queueing
 @pytest.mark.usefixtures("mocks")
 def test_the_queue_ends_with_its_timeout(proxy: Proxy, start: Start) -> None:
     fleet = chat(max_in_flight=1, queue={"size": 100, "timeout": "1s"})

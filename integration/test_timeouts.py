@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from integration.fleets import PROXIES, Proxy, chat
+from integration.fleets import EVERY, Proxy, chat
 from lbgen.lab import load
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ def test_more_than_a_minute_of_silence_survives_the_defaults(start: Start) -> No
         return await asyncio.gather(*(load.burst(balancer.url, [silent, gap]) for balancer in balancers))
 
     with ExitStack() as stack:
-        balancers = [stack.enter_context(start(chat(), proxy)) for proxy in PROXIES]
+        balancers = [stack.enter_context(start(chat(), proxy)) for proxy in EVERY]
         results = asyncio.run(everywhere(balancers))
-    for proxy, (waited, streamed) in zip(PROXIES, results, strict=True):
+    for proxy, (waited, streamed) in zip(EVERY, results, strict=True):
         assert waited.status == 200, (proxy, waited)
         assert waited.ended_s > 60
         assert streamed.ok, (proxy, streamed)

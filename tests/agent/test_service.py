@@ -18,6 +18,7 @@ from lbgen.agent.weights import Pool
 from lbgen.engines import ENGINES, Metrics
 from lbgen.units import Address
 from tests.agent.engines import PAGE, Engine, serving
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -88,18 +89,10 @@ async def eventually(condition: Callable[[], bool], what: str) -> None:
         await asyncio.sleep(0.02)
 
 
-async def free_port() -> int:
-    probe = await asyncio.start_server(lambda _r, writer: writer.close(), "127.0.0.1", 0)
-    try:
-        return int(probe.sockets[0].getsockname()[1])
-    finally:
-        probe.close()
-
-
 @asynccontextmanager
 async def running(one: Agent) -> AsyncIterator[int]:
     """Run an agent and give its port; at the end it gets SIGTERM, and has to close the port."""
-    port, ready = await free_port(), asyncio.Event()
+    port, ready = free_port(), asyncio.Event()
     task = asyncio.create_task(run(one, Address("127.0.0.1", port), None, ready.set))
     await asyncio.wait_for(ready.wait(), PATIENCE_S)
     try:
@@ -136,7 +129,7 @@ def test_an_error_of_our_own_is_told(
 
 async def answered(question: bytes) -> bytes:
     """Return what the agent's own pages say to these bytes."""
-    address = Address("127.0.0.1", await free_port())
+    address = Address("127.0.0.1", free_port())
     runner = await status_pages(agent(1), address)
     try:
         return await asked(address.port, question)

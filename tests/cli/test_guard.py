@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
-import time
+import termios
 from pathlib import Path
 
 import pytest
 
+from integration.waiting import eventually
 from lbgen.cli import guard
 from lbgen.problems import FleetError, LbgenError, Problem
 
@@ -69,6 +71,10 @@ def test_ctrl_c_while_everything_is_imported():
     assert (done.returncode, done.stderr) == (130, "")
 
 
+def waiting_bytes(pipe):
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 def test_ctrl_c():
     environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
@@ -78,7 +84,9 @@ def test_ctrl_c():
         text=True,
         env=environ,
     )
-    time.sleep(1)
+    process.stdin.write("pools:\n")
+    process.stdin.flush()
+    eventually(lambda: waiting_bytes(process.stdin) == 0, 60, "it reads")
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 130

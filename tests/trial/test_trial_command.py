@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from integration.waiting import eventually
 from lbgen.checker.certificate import throwaway_bundle
 from lbgen.cli import trial
 from lbgen.cli.console import Console
@@ -188,22 +188,16 @@ def test_a_long_trial_is_announced(seconds: float, said: int, capsys: pytest.Cap
     assert capsys.readouterr().err.count("all runs together take about 1.11 hours") == said
 
 
-def _hear() -> None:
-    """Heed signals as in a terminal: a shell's background job ignores them, and so does what nohup runs."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-
-
 def _started(bench: Bench) -> subprocess.Popen[Any]:
     running = subprocess.Popen(
         bench.line("--requests=2000", "--rate=20", "--strategy=round_robin"),
         cwd=bench.folder, env=bench.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        preexec_fn=_hear,  # noqa: PLW1509
     )  # fmt: skip
-    end = time.monotonic() + 60
-    while not any("fake_haproxy" in one and one.rstrip().endswith("haproxy.cfg") for one in bench.left()):
-        assert time.monotonic() < end, bench.left()
-        time.sleep(0.1)
+    eventually(
+        lambda: any("fake_haproxy" in one and one.rstrip().endswith("haproxy.cfg") for one in bench.left()),
+        60,
+        "the balancer runs",
+    )
     return running
 
 
@@ -219,7 +213,6 @@ def test_what_is_finished_is_kept_after_an_interrupt(bench: Bench) -> None:
     with subprocess.Popen(
         bench.line(*SHORT, "--strategy=least_conn", "--requests=200", "--expect=errors<0"),
         cwd=bench.folder, env=bench.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=_hear,  # noqa: PLW1509
     ) as running:  # fmt: skip
         assert running.stderr is not None
         while "1 of 2 runs done" not in running.stderr.readline():
@@ -236,10 +229,7 @@ def test_what_is_finished_is_kept_after_an_interrupt(bench: Bench) -> None:
 def test_a_killed_trial_leaves_no_process_and_the_next_one_sweeps_its_folder(bench: Bench) -> None:
     with _started(bench) as running:
         running.kill()
-    end = time.monotonic() + 30
-    while len(bench.left()) > 1:
-        assert time.monotonic() < end, bench.left()
-        time.sleep(0.1)
+    eventually(lambda: len(bench.left()) <= 1, 30, "the processes are gone")
     (folder,) = bench.left()
     assert folder.startswith("lbgen-trial-")
     assert bench.run(*SHORT).returncode == 0

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import socket
 import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from subprocess import PIPE
 
 import pytest
 
+from integration.waiting import eventually
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
 from lbgen.lab.problems import RigError
@@ -60,7 +60,6 @@ def test_it_answers_and_must_be_asked(tmp_path: Path) -> None:
         assert mock.stdout is not None
         servers = _servers(*(plain for plain, _ in json.loads(mock.stdout.readline())))
         with agent(_pool(), servers, tmp_path) as address:
-            while not _ask(address).startswith(b"up 100%"):
-                time.sleep(0.1)  # until the first reading
+            eventually(lambda: _ask(address).startswith(b"up 100%"), 60, "the first reading")
         with pytest.raises(RigError, match="did not reach lbgen agent"), agent(_pool(), servers, tmp_path):
             pass
