@@ -16,6 +16,7 @@ import pytest
 from integration.debian import ImageError
 from integration.images import CHOICE, GENERATIONS, ensure
 from tests.turns import is_alone, turn
+from tests.turns import pytest_sessionstart as heed_signals
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -26,6 +27,7 @@ BUILDER = pytest.StashKey[subprocess.Popen[bytes]]()
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Begin to build the images that are missing, in a process of its own."""
+    heed_signals()
     if os.environ.get(CHOICE) != "local" or hasattr(session.config, "workerinput"):
         return
     # What goes wrong is told by the tests that want the image.

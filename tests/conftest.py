@@ -10,6 +10,7 @@ from tests.no_skip import pytest_runtest_makereport  # noqa: F401 - a hook
 from tests.turns import (  # noqa: F401 - hooks
     pytest_collection_modifyitems,
     pytest_runtest_protocol,
+    pytest_sessionstart,
     pytest_xdist_auto_num_workers,
 )
 
