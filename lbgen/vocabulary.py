@@ -97,7 +97,14 @@ class RequestView(Protocol):
     def session(self) -> str | None: ...
     @property
     def prefix(self) -> str | None:
-        """Identifies the part of the prompt that the strategy takes as key."""
+        """Identifies the system prompt, or what else the prompt's beginning is known by."""
+
+    @property
+    def conversation(self) -> str | None:
+        """Identifies system prompt and first user message together, or the name in a client's header.
+
+        None: it is a conversation of one turn.
+        """
 
     @property
     def prompt_tokens(self) -> int: ...

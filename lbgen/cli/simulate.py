@@ -20,6 +20,7 @@ from lbgen.problems import FleetError, LbgenError
 from lbgen.render import builtin_templates
 from lbgen.simulate.answer_json import answers_json
 from lbgen.simulate.closed import Closed
+from lbgen.simulate.conversations import Agents
 from lbgen.simulate.dask_sweep import dask_sweep
 from lbgen.simulate.objective import capacities, parse_objective
 from lbgen.simulate.picture import picture
@@ -52,7 +53,7 @@ DEFAULT_SEEDS = (1, 2, 3, 4, 5)
     default="bimodal",
     show_default=True,
     metavar="W",
-    help="bimodal, fixed, exponential, shared, chat, NAME:key=value,...; FILE.yaml; "
+    help="bimodal, fixed, exponential, shared, tenants, chat, agents, NAME:key=value,...; FILE.yaml; "
     "or a trace: FILE.csv, FILE.jsonl.",
 )
 @option(
@@ -153,7 +154,7 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
 def _swept(question: Question, wanted: Wanted) -> list[Question]:
     """Return the question at each load, or with each number of clients."""
     closed = question.workload
-    if isinstance(closed, Closed) and wanted.clients:
+    if isinstance(closed, Closed | Agents) and wanted.clients:
         return [question._replace(workload=closed.with_clients(count)) for count in wanted.clients]
     return [question._replace(load=load) for load in wanted.loads or (None,)]
 

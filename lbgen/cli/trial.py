@@ -63,7 +63,7 @@ class Wanted(NamedTuple):
     default="bimodal",
     show_default=True,
     metavar="W",
-    help="bimodal, fixed, exponential, shared, chat, NAME:key=value,...; FILE.yaml; "
+    help="bimodal, fixed, exponential, shared, tenants, chat, agents, NAME:key=value,...; FILE.yaml; "
     "or a trace: FILE.csv, FILE.jsonl.",
 )
 @option("--strategy", "strategies", multiple=True, metavar="S", help="A strategy; may be repeated.")

@@ -107,7 +107,8 @@ class MockGpu:
         self.record.prompt_tokens += ask.prompt_tokens
         self._number += 1
         source = Pace.of(exchange.request) or self.gpu
-        generation = source.submit(ask.prompt_tokens, ask.output_tokens, ask.prompt)
+        kept = ask.continued if self._caches else b""
+        generation = source.submit(ask.prompt_tokens, ask.output_tokens, kept)
         job = Job(exchange, seen, ask, openai_api.Answer(ask, self._number), generation, fault)
         try:
             if ask.stream:

@@ -25,7 +25,8 @@ SSE: tuple[Header, ...] = (
 JSON: tuple[Header, ...] = (("content-type", "application/json"),)
 DONE = b"data: [DONE]\n\n"
 
-_WORDS = ("the", "slow", "token", "is", "not", "a", "dead", "one", "and", "every", "stream", "ends")
+_WORDS = " the gpu has one job and you can not see its end"
+"""Each word is a token, of as many bytes as a token stands for."""
 
 
 class BadRequestError(Exception):
@@ -49,6 +50,18 @@ class Ask(NamedTuple):
     """Why it ends: ``length``, ``stop``, or ``tool_calls``."""
     tool: str | None = None
     """The function that the answer has to call."""
+
+    @property
+    def continued(self) -> bytes:
+        """The prompt and its answer, as the next turn of the conversation begins."""
+        if self.choices > 1 or self.tool is not None:
+            return self.prompt
+        content = text(0, self.output_tokens)
+        content = content if self.stream else content.lstrip()
+        if not self.chat:
+            return self.prompt + content.encode()
+        message = json.dumps({"role": "assistant", "content": content}, separators=(",", ":"))
+        return self.prompt.removesuffix(b"]") + b"," + message.encode()
 
 
 MOST_CHOICES = 128
@@ -82,7 +95,8 @@ def read(path: str, body: bytes, default_model: str) -> Ask:
 
 def text(first: int, count: int) -> str:
     """Return the words number `first` to `first + count - 1` of an answer."""
-    return "".join(" " + _WORDS[index % len(_WORDS)] for index in range(first, first + count))
+    begin, size = first * BYTES_PER_TOKEN % len(_WORDS), count * BYTES_PER_TOKEN
+    return (_WORDS * (size // len(_WORDS) + 2))[begin : begin + size]
 
 
 class Answer:

@@ -48,7 +48,7 @@ def _common_name(question: Question) -> str:
 
 
 def _row(found: Answer, row: Row, carried: Mapping[tuple[str, str | None], float]) -> dict[str, Any]:
-    base, closed = base_of(found, row), found.question.workload
+    base, clients = base_of(found, row), found.question.workload.clients
     compared = [] if base is row else [difference_json(one) for one in differences(row, base)]
     capacity_found = {}
     if (row.strategy, row.target) in carried:
@@ -57,7 +57,7 @@ def _row(found: Answer, row: Row, carried: Mapping[tuple[str, str | None], float
         **as_json(row),
         "load": round(found.load, 6),
         "rate_per_s": round(found.rate_per_s, 6),
-        **({"clients": closed.clients} if isinstance(closed, Closed) else {}),
+        **({} if clients is None else {"clients": clients}),
         "seeds": list(found.question.seeds),
         **capacity_found,
         "difference_to_present": compared,

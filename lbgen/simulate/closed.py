@@ -6,6 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from lbgen.problems import LbgenError
+from lbgen.simulate.conversations import Conversations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,12 +24,13 @@ class Closed:
     own_rate: float | None = None
 
     def __init__(self, inner: Workload, clients: int, think_s: float) -> None:
-        if inner.name == "chat":
+        if isinstance(inner, Conversations):
             raise LbgenError(
-                "chat has clients that wait and think of its own: set turns and think_s, and a rate"
+                f"{inner.name} has clients that wait and think of its own: set turns and think_s, and a rate"
             )
         self.inner = inner
-        self.clients = clients
+        self.clients: int | None = clients
+        self._count = clients
         self.think_s = think_s
         """Mean of the exponential time between an answer and the next request; 0: none."""
         self.name = f"{inner.name}, {clients} clients" + (f" thinking {think_s:g} s" if think_s else "")
@@ -45,7 +47,7 @@ class Closed:
         del rate_per_s  # the servers decide
         self._dice = Random(f"clients {seed}")  # noqa: S311 - has to be the same again
         self._rest = self.inner.requests(seed, 1.0, count)
-        begun = sorted(self._dice.random() * self.think_s for _ in range(min(self.clients, count)))
+        begun = sorted(self._dice.random() * self.think_s for _ in range(min(self._count, count)))
         for now in begun:
             yield self._next(now)
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from lbgen.simulate.engine import Engine
 from lbgen.simulate.memory import MemoryEngine
 from lbgen.simulate.request import Request
+from lbgen.simulate.workload import CHUNK_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from lbgen.simulate.profiles import Profile
 
-CHUNK_TOKENS = 64
 BYTES_PER_TOKEN = 4
 """What a token is taken for when only bytes are known: English text has four to five characters a token."""
 

@@ -8,15 +8,24 @@ from typing import TYPE_CHECKING
 
 from lbgen.problems import LbgenError
 from lbgen.simulate.arrivals import ARRIVALS
+from lbgen.simulate.conversations import Agents, Chat, span
 from lbgen.simulate.traces import read_trace
-from lbgen.simulate.workload import PARAMETERS, WORKLOADS
-from lbgen.simulate.workload_file import read_workload
+from lbgen.simulate.workload import Bimodal, Exponential, Fixed, Generated, Shared, Tenants
+from lbgen.simulate.workload_file import MOST_TOKENS, read_workload
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lbgen.simulate.workload import Workload
 
 TRACE_ENDINGS = (".csv", ".jsonl")
 FILE_ENDINGS = (".yaml", ".yml")
+WORKLOADS: Mapping[str, type[Generated]] = {
+    kind.name: kind for kind in (Bimodal, Fixed, Exponential, Shared, Tenants, Chat, Agents)
+}
+"""By name, the default first."""
+SPANS = {("agents", "results"), ("agents", "output")}
+"""Parameters that are ranges of tokens."""
 
 
 def workload(text: str, *, skip_bad_rows: bool = False) -> Workload:
@@ -39,7 +48,7 @@ def workload(text: str, *, skip_bad_rows: bool = False) -> Workload:
 
 def _parameter(workload_name: str, word: str) -> tuple[str, float | str]:
     key, equals, value = word.partition("=")
-    known = (*PARAMETERS[workload_name], "arrivals")
+    known = (*WORKLOADS[workload_name].keys, "arrivals")
     if not equals or key not in known:
         raise LbgenError(
             f"'{word}' cannot be set for {workload_name}: write one of {', '.join(known)} as key=value"
@@ -48,6 +57,8 @@ def _parameter(workload_name: str, word: str) -> tuple[str, float | str]:
         if value not in ARRIVALS:
             raise LbgenError(f"'{value}' is no way to arrive: there are {', '.join(ARRIVALS)}")
         return key, value
+    if (workload_name, key) in SPANS:
+        return key, _span(key, value)
     try:
         number = float(value)
     except ValueError:
@@ -55,3 +66,13 @@ def _parameter(workload_name: str, word: str) -> tuple[str, float | str]:
     if not 0 <= number <= 1e9:
         raise LbgenError(f"{key} cannot be {value}: write a number from 0 on")
     return key, number
+
+
+def _span(key: str, value: str) -> str:
+    try:
+        most = span(value).most
+    except ValueError:
+        most = 0
+    if not 0 < most <= MOST_TOKENS:
+        raise LbgenError(f"{key} cannot be {value}: write a number of tokens, or a range such as 200-3000")
+    return value

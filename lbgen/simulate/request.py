@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
 UNSET = -1.0
 """The time of what has not happened."""
+
+
+class Part(NamedTuple):
+    """One message of a prompt: equal parts are the same text wherever they stand."""
+
+    role: str
+    """As OpenAI names it: ``system``, ``user``, ``assistant``."""
+    identity: str
+    """What tells its text from all others of its length; of an answer, nothing."""
+    tokens: int
+    """In the prompt, with what the template puts around it."""
+    answer: int = 0
+    """Of an answer that is sent again: how many tokens the server made."""
 
 
 class Request:
@@ -18,9 +31,9 @@ class Request:
     """
 
     __slots__ = (
-        "admitted", "arrived", "base", "begin", "blocks", "cancelled", "chunks", "context", "end", "finished",
-        "first", "hits", "left", "max_tokens", "output_tokens", "place", "prefix", "priority", "produced",
-        "prompt_tokens", "sent", "session", "shared", "tries",
+        "admitted", "arrived", "base", "begin", "blocks", "cancelled", "chunks", "context", "conversation",
+        "end", "finished", "first", "hits", "left", "max_tokens", "named", "output_tokens", "parts", "place",
+        "prefix", "priority", "produced", "prompt_tokens", "sent", "session", "shared", "tries",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0913, PLR0917 - keywords would cost more than all else in it
@@ -40,8 +53,18 @@ class Request:
         self.chunks = chunks
         """What identifies each further piece of the prompt and answer, for the prefix cache."""
         self.session = session
+        """The name that a client would give; it only does for a strategy that needs it, or when `named`."""
         self.prefix = prefix
-        """What a balancer that looks at prompts takes as their beginning."""
+        """Which system prompt it has, or whatever else its beginning is known by."""
+        self.conversation: str | None = None
+        """What system prompt and first message of the user tell together, or the header when `named`.
+
+        None: no second request will have it.
+        """
+        self.named = False
+        """Whether the client names its session in a header, whatever the balancer's strategy."""
+        self.parts: tuple[Part, ...] = ()
+        """The messages of the prompt, where the load knows them."""
         self.priority = priority
         self.max_tokens: int | None = None
         self.sent = UNSET

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.model import StrategyChoice
 from lbgen.problems import LbgenError
 from lbgen.simulate.capacity import capacity, server_capacity
-from lbgen.simulate.closed import Closed
 from lbgen.simulate.pool import setup_of
 from lbgen.simulate.result import Row
 from lbgen.simulate.run import Task, sweep
@@ -148,7 +147,7 @@ class Plan(NamedTuple):
 
 def is_closed(workload: Workload) -> bool:
     """Tell whether clients wait for their answers, so that the servers decide the rate."""
-    return isinstance(workload, Closed)
+    return workload.clients is not None
 
 
 def _measured(row: Row) -> float:
@@ -259,5 +258,8 @@ def _defaults(question: Question, name: str) -> dict[str, object]:
 def missing_facts(workload: Workload, names: Sequence[str]) -> list[str]:
     """Return the strategies whose key this workload's requests lack, so that they spread in turn."""
     sample = next(iter(workload.requests(0, 1.0, 1)))
-    lacking = {"session": sample.session is None, "prefix": sample.prefix is None}
+    lacking = {
+        "session": sample.session is None,
+        "prefix": sample.prefix is None and sample.conversation is None,
+    }
     return [name for name in names if lacking.get(name)]

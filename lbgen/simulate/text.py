@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.simulate.closed import Closed
 from lbgen.simulate.conclusion import against, conclusion, headline
 from lbgen.simulate.result import combined, row_name, seconds
 
@@ -31,9 +30,7 @@ def _by_load(answers: Sequence[Answer]) -> str:
     for found in answers:
         for row in found.rows:
             lines.setdefault(row_name(row), []).append(seconds(combined(row.runs).ttft_s.p99))
-    crowds = [
-        one.clients for one in (found.question.workload for found in answers) if isinstance(one, Closed)
-    ]
+    crowds = [count for found in answers if (count := found.question.workload.clients) is not None]
     header = (
         ["first token P99 with so many clients", *map(str, crowds)]
         if crowds

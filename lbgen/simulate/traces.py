@@ -42,6 +42,7 @@ class Trace:
     """Requests as they were recorded, faster or slower as asked for; repeated when more are asked for."""
 
     chunk_tokens = MOONCAKE_CHUNK
+    clients: int | None = None
 
     def __init__(self, name: str, rows: list[Row], skipped: int = 0) -> None:
         self.name = name
@@ -83,7 +84,10 @@ class Trace:
 
 def _request(entry: tuple[float, int, Row], pace: float) -> Request:
     at, _, row = entry
-    return Request(at * pace, row.prompt_tokens, row.output_tokens, row.chunks, row.session, row.prefix)
+    request = Request(at * pace, row.prompt_tokens, row.output_tokens, row.chunks, row.session, row.prefix)
+    request.conversation = row.session
+    request.named = row.session is not None
+    return request
 
 
 def read_trace(path: Path, *, skip_bad_rows: bool = False) -> Trace:

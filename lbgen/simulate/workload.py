@@ -8,13 +8,15 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from lbgen.simulate.arrivals import arrivals
-from lbgen.simulate.request import Request
+from lbgen.simulate.request import Part, Request
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
 
-CHUNK_TOKENS = 512
-"""What one chunk of a generated prefix stands for."""
+CHUNK_TOKENS = 64
+"""What one chunk of a generated prompt stands for, as in the mock GPU server."""
+LEAST_MESSAGE = 8
+"""The least tokens of a message in a chat, whose JSON takes as much."""
 
 
 class Sizes(NamedTuple):
@@ -37,6 +39,10 @@ class Workload(Protocol):
     def own_rate(self) -> float | None:
         """Requests a second, where the workload has a rate of its own (a trace)."""
 
+    @property
+    def clients(self) -> int | None:
+        """How many clients wait for their answers and so decide the rate; None: requests come at a rate."""
+
     def requests(self, seed: int, rate_per_s: float, count: int) -> Iterator[Request]:
         """Yield requests in the order of their arrival; the same seed gives the same ones."""
 
@@ -48,8 +54,11 @@ class Generated:
     """Requests whose sizes are drawn one by one."""
 
     name = ""
+    keys: tuple[str, ...] = ()
+    """What can be set with ``NAME:key=value,...``, beside `arrivals`."""
     chunk_tokens = CHUNK_TOKENS
     own_rate: float | None = None
+    clients: int | None = None
 
     def __init__(self, parameters: Mapping[str, float | str]) -> None:
         self._arrivals = str(parameters.get("arrivals", "poisson"))
@@ -75,6 +84,7 @@ class Bimodal(Generated):
     """70 % short answers of 20-100 tokens, 30 % long ones of 500-2000: chat beside summaries and code."""
 
     name = "bimodal"
+    keys = ("prompt", "long")
 
     def __init__(self, parameters: Mapping[str, float | str]) -> None:
         super().__init__(parameters)
@@ -100,6 +110,7 @@ class Fixed(Generated):
     """Requests that are all alike."""
 
     name = "fixed"
+    keys = ("prompt", "output")
 
     def __init__(self, parameters: Mapping[str, float | str]) -> None:
         super().__init__(parameters)
@@ -116,6 +127,7 @@ class Exponential(Generated):
     """Answers of exponential length: the textbook's service times, for comparison with theory."""
 
     name = "exponential"
+    keys = ("prompt", "output")
 
     def __init__(self, parameters: Mapping[str, float | str]) -> None:
         super().__init__(parameters)
@@ -127,90 +139,66 @@ class Exponential(Generated):
         return Request(now, self._prompt, max(1, round(dice.expovariate(1 / self._output))))
 
 
+class Beginnings:
+    """Common beginnings of prompts, of which some are asked for more often than others (Zipf)."""
+
+    def __init__(self, name: str, count: int, tokens: int, skew: float, hot: float = 0.0) -> None:
+        """`name` tells them from those of others; `hot`: the first one's share of the requests, on top."""
+        self._name = name
+        self._tokens = max(LEAST_MESSAGE, tokens)
+        self._hot = hot
+        self._ladder = list(accumulate((rank + 1) ** -skew for rank in range(count)))
+        self._known: dict[int, tuple[str, tuple[Hashable, ...], Part]] = {}
+
+    def request(self, dice: Random, now: float, prompt: int, output: int) -> Request:
+        """Return a request that begins with one of them and goes on for `prompt` tokens of its own."""
+        hot = self._hot and dice.random() < self._hot
+        rank = 0 if hot else bisect(self._ladder, dice.random() * self._ladder[-1])
+        name, chunks, part = self._known.get(rank) or self._beginning(rank)
+        prompt = max(LEAST_MESSAGE, prompt)
+        request = Request(now, self._tokens + prompt, output, chunks, name, name)
+        request.parts = (part, Part("user", "", prompt))
+        return request
+
+    def _beginning(self, rank: int) -> tuple[str, tuple[Hashable, ...], Part]:
+        name = f"{self._name}{rank}"
+        chunks = tuple((name, number) for number in range(self._tokens // CHUNK_TOKENS))
+        self._known[rank] = found = name, chunks, Part("system", name, self._tokens)
+        return found
+
+
 class Shared(Generated):
     """Prompts that begin with one of so many long texts, such as the system prompts of tenants (Zipf)."""
 
     name = "shared"
+    keys = ("prefixes", "prefix_tokens", "prompt", "output", "skew", "hot")
+    usual: Mapping[str, float] = {
+        "prefixes": 256, "prefix_tokens": 4096, "prompt": 128, "output": 128, "skew": 0.9, "hot": 0,
+    }  # fmt: skip
 
     def __init__(self, parameters: Mapping[str, float | str]) -> None:
         super().__init__(parameters)
-        count = int(parameters.get("prefixes", 256))
-        self._chunks = max(1, int(parameters.get("prefix_tokens", 4096)) // CHUNK_TOKENS)
-        self._prompt = int(parameters.get("prompt", 128))
-        self._output = int(parameters.get("output", 128))
-        skew = float(parameters.get("skew", 0.9))
-        self._ladder = list(accumulate((rank + 1) ** -skew for rank in range(count)))
+        count, tokens, self._prompt, self._output = (
+            int(parameters.get(name, self.usual[name]))
+            for name in ("prefixes", "prefix_tokens", "prompt", "output")
+        )
+        skew, hot = (float(parameters.get(name, self.usual[name])) for name in ("skew", "hot"))
+        self._beginnings = Beginnings("p", max(1, count), tokens, skew, hot)
 
     def make(self, dice: Random, now: float) -> Request:
         """Return one request."""
-        prefix = bisect(self._ladder, dice.random() * self._ladder[-1])
-        chunks = tuple((prefix, number) for number in range(self._chunks))
-        prompt = self._chunks * CHUNK_TOKENS + 1 + int(dice.random() * 2 * self._prompt)
+        prompt = 1 + int(dice.random() * 2 * self._prompt)
         output = 1 + int(dice.random() * 2 * self._output)
-        return Request(now, prompt, output, chunks, prefix=f"p{prefix}", session=f"t{prefix}")
+        return self._beginnings.request(dice, now, prompt, output)
 
 
-class Chat(Generated):
-    """Conversations: each turn's prompt is all that was said before, and comes after a time of thinking."""
+class Tenants(Shared):
+    """Applications with a system prompt each and single questions; `hot` makes one of them busy."""
 
-    name = "chat"
-
-    def __init__(self, parameters: Mapping[str, float | str]) -> None:
-        super().__init__(parameters)
-        self._turns = int(parameters.get("turns", 5))
-        self._think = float(parameters.get("think_s", 20))
-        self._system = int(parameters.get("system", 1024))
-        self._prompt = int(parameters.get("prompt", 200))
-        self._output = int(parameters.get("output", 300))
-        self._talks: dict[str, tuple[int, Random]] = {}
-
-    def requests(self, seed: int, rate_per_s: float, count: int) -> Iterator[Request]:
-        """Yield the first turns; `rate_per_s` and `count` are of all turns together."""
-        self._talks.clear()
-        dice = Random(f"chat {seed}")  # noqa: S311 - has to be the same again
-        gaps = Random(f"arrivals {seed}")  # noqa: S311 - likewise
-        begun = arrivals(self._arrivals, gaps, rate_per_s / self._turns, max(1, count // self._turns))
-        for number, now in enumerate(begun):
-            session = f"s{number}"
-            self._talks[session] = (1, Random(dice.random()))  # noqa: S311 - likewise
-            yield self._turn(session, now, self._system)
-
-    def follow(self, request: Request, now: float) -> Request | None:
-        """Return the conversation's next turn; one that failed is not taken up again."""
-        session = request.session
-        if session is None or session not in self._talks:
-            return None
-        turn, dice = self._talks[session]
-        if turn >= self._turns or request.finished < 0:
-            del self._talks[session]
-            return None
-        self._talks[session] = (turn + 1, dice)
-        history = request.prompt_tokens + request.output_tokens
-        return self._turn(session, now + dice.expovariate(1 / self._think), history)
-
-    def _turn(self, session: str, now: float, before: int) -> Request:
-        dice = self._talks[session][1]
-        prompt = before + 1 + int(dice.random() * 2 * self._prompt)
-        output = 1 + int(dice.random() * 2 * self._output)
-        system = self._system // CHUNK_TOKENS
-        chunks: tuple[Hashable, ...] = tuple(
-            ("system", number) if number < system else (session, number)
-            for number in range((prompt + output) // CHUNK_TOKENS)
-        )
-        return Request(now, prompt, output, chunks, session, prefix=session)
-
-
-WORKLOADS = {kind.name: kind for kind in (Bimodal, Fixed, Exponential, Shared, Chat)}
-"""By name, the default first."""
-
-PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "bimodal": ("prompt", "long"),
-    "fixed": ("prompt", "output"),
-    "exponential": ("prompt", "output"),
-    "shared": ("prefixes", "prefix_tokens", "prompt", "output", "skew"),
-    "chat": ("turns", "think_s", "system", "prompt", "output"),
-}
-"""What can be set with ``NAME:key=value,...``, beside `arrivals`."""
+    name = "tenants"
+    usual: Mapping[str, float] = {
+        "prefixes": 24, "prefix_tokens": 750, "prompt": 100, "output": 128, "skew": 0, "hot": 0,
+    }  # fmt: skip
 
 
 def sizes(workload: Workload, count: int = 10_000) -> Sizes:

@@ -14,10 +14,10 @@ from lbgen.problems import FleetError, LbgenError
 from lbgen.simulate.arrivals import ARRIVALS
 from lbgen.simulate.closed import Closed
 from lbgen.simulate.request import Request
-from lbgen.simulate.workload import CHUNK_TOKENS, Generated
+from lbgen.simulate.workload import Beginnings, Generated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
     from random import Random
 
@@ -127,21 +127,17 @@ class Class(NamedTuple):
     prompt: Size
     output: Size
     """Distributions, for `drawn`."""
-    ladder: Sequence[float]
-    """Cumulated weights of its prefixes; empty: it has none."""
-    chunks: int
+    beginnings: Beginnings | None
     priority: int
 
-    def make(self, dice: Random, now: float, number: int) -> Request:
-        """Return a request; `number` tells the class's prefixes from those of others."""
+    def make(self, dice: Random, now: float) -> Request:
+        """Return a request."""
         prompt, output = drawn(self.prompt, dice), max(1, drawn(self.output, dice))
-        if not self.ladder:
+        if self.beginnings is None:
             return Request(now, prompt, output, priority=self.priority)
-        rank = bisect(self.ladder, dice.random() * self.ladder[-1])
-        key = f"c{number}p{rank}"
-        chunks = tuple((key, chunk) for chunk in range(self.chunks))
-        whole = self.chunks * CHUNK_TOKENS + max(1, prompt)
-        return Request(now, whole, output, chunks, key, key, self.priority)
+        request = self.beginnings.request(dice, now, prompt, output)
+        request.priority = self.priority
+        return request
 
 
 class Mixed(Generated):
@@ -152,13 +148,13 @@ class Mixed(Generated):
         self.name = name
         self.own_rate = values["rate"]
         classes = [_CLASS.filled(one) for one in values["classes"]]
-        self._classes = [_class(one) for one in classes]
+        self._classes = [_class(number, one) for number, one in enumerate(classes)]
         self._ladder = list(accumulate(one["share"] for one in classes))
 
     def make(self, dice: Random, now: float) -> Request:
         """Return one request."""
         number = bisect(self._ladder, dice.random() * self._ladder[-1])
-        return self._classes[number].make(dice, now, number)
+        return self._classes[number].make(dice, now)
 
 
 def read_workload(path: Path) -> Workload:
@@ -187,19 +183,16 @@ def _of_workload(problem: Problem) -> Problem:
     return problem._replace(message=problem.message.replace("the fleet file", "the workload file"))
 
 
-def _class(values: Mapping[str, Any]) -> Class:
+def _class(number: int, values: Mapping[str, Any]) -> Class:
     prefixes = _PREFIXES.filled(values["prefixes"]) if values["prefixes"] else None
     return Class(
         values["prompt"],
         values["output"],
-        _ladder(prefixes) if prefixes else (),
-        max(1, round(prefixes["tokens"] / CHUNK_TOKENS)) if prefixes else 0,
+        Beginnings(f"c{number}p", prefixes["count"], prefixes["tokens"], prefixes["skew"])
+        if prefixes
+        else None,
         values["priority"],
     )
-
-
-def _ladder(prefixes: Mapping[str, Any]) -> list[float]:
-    return list(accumulate((rank + 1) ** -prefixes["skew"] for rank in range(prefixes["count"])))
 
 
 def drawn(size: Size, dice: Random) -> int:

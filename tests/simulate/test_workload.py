@@ -10,9 +10,9 @@ import pytest
 from lbgen.problems import LbgenError
 from lbgen.simulate.arrivals import ARRIVALS, arrivals
 from lbgen.simulate.capacity import server_capacity
-from lbgen.simulate.named import workload
+from lbgen.simulate.named import WORKLOADS, workload
 from lbgen.simulate.profiles import PROFILES
-from lbgen.simulate.workload import WORKLOADS, Bimodal, Sizes, sizes
+from lbgen.simulate.workload import Bimodal, Sizes, sizes
 
 
 @pytest.mark.parametrize("kind", ARRIVALS)
@@ -73,7 +73,7 @@ def test_every_workload_makes_what_it_says(name: str) -> None:
     first = [(r.arrived, r.prompt_tokens, r.output_tokens, r.chunks) for r in made.requests(3, 5.0, 100)]
     again = [(r.arrived, r.prompt_tokens, r.output_tokens, r.chunks) for r in made.requests(3, 5.0, 100)]
     assert first == again
-    assert all(output > 0 and len(chunks) * 512 <= prompt + output for _, prompt, output, chunks in first)
+    assert all(output > 0 and len(chunks) * 64 <= prompt + output for _, prompt, output, chunks in first)
     assert sizes(made).output > 0
 
 

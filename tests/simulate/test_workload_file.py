@@ -44,7 +44,7 @@ def test_classes_come_in_their_shares(tmp_path: Path) -> None:
     assert len(long) / len(requests) == pytest.approx(0.25, rel=0.06)
     assert mean(one.output_tokens for one in long) == pytest.approx(1250, rel=0.03)
     assert len({one.prefix for one in long}) == 4
-    assert {len(one.chunks) for one in long} == {4}
+    assert {len(one.chunks) for one in long} == {32}
     assert {one.prompt_tokens for one in long} == {2148}
     assert all(one.output_tokens == 10 and not one.chunks for one in requests if one not in long)
     assert requests[-1].arrived == pytest.approx(800, rel=0.1)

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from itertools import pairwise, permutations
+from typing import TYPE_CHECKING
 
 import pytest
 
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
 from lbgen.lab.load import Planned, Result
-from lbgen.lab.openai_api import read
+from lbgen.lab.openai_api import read, text
 from lbgen.lab.trial.mapping import CHAT, COMPLETIONS, undivided, way_to
 from lbgen.lab.trial.sending import Sender, client_keys
 from lbgen.model import Fleet
 from lbgen.problems import LbgenError
+from lbgen.simulate.keyed import chunks_of
 from lbgen.simulate.named import workload
 from lbgen.simulate.request import Request
 
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
 
-def _fleet(text: str) -> Fleet:
-    loaded = load([Source("fleet.yaml", text)], environ={"A": "key-a"})
+    from lbgen.simulate.workload import Workload
+
+
+def _fleet(written: str) -> Fleet:
+    loaded = load([Source("fleet.yaml", written)], environ={"A": "key-a"})
     assert loaded.fleet is not None, loaded.problems
     return loaded.fleet
 
@@ -37,7 +44,9 @@ def _messages(one: Planned) -> list[dict[str, str]]:
     return [dict(message) for message in one.prompt]
 
 
-@pytest.mark.parametrize("name", ["shared", "chat", "shared:prefixes=3,prefix_tokens=512,prompt=20"])
+@pytest.mark.parametrize(
+    "name", ["shared", "tenants", "chat", "agents", "shared:prefixes=3,prefix_tokens=512,prompt=20"]
+)
 def test_the_mock_counts_as_many_tokens_as_the_workload_has(name: str) -> None:
     for one in _sent(name):
         body = json.dumps({"messages": _messages(one)}).encode()
@@ -47,49 +56,94 @@ def test_the_mock_counts_as_many_tokens_as_the_workload_has(name: str) -> None:
 
 def test_prompts_are_alike_as_far_as_the_workload_says_and_no_further() -> None:
     sent = _sent("shared:prefixes=2,prefix_tokens=1024,skew=0.1,prompt=400")
-    # The JSON around the texts is part of the prompt, so that very short ones end within what is shared.
-    sent = [one for one in sent if isinstance(one.origin, Request) and one.origin.prompt_tokens > 1100]
-    assert len(sent) > 30
-    first = {str(one.origin.prefix): one for one in sent if isinstance(one.origin, Request)}
-    assert len(first) == 2
+    begins = {
+        (one.origin.prefix, _messages(one)[0]["content"]) for one in sent if isinstance(one.origin, Request)
+    }
+    assert len(begins) == len({text for _, text in begins}) == 2
+    assert {len(text) for _, text in begins} == {1024 * 4 - len('[{"role":"system","content":""},')}
+    asked = [_messages(one)[1]["content"] for one in sent]
+    assert len({text[:16] for text in asked}) == len(sent)
+
+
+def _answered(sender: Sender, first: list[Planned]) -> list[Planned]:
+    """All turns of some conversations, whose answers come after a second."""
+    sent, open_ = list(first), list(first)
+    while open_:
+        turn = open_.pop()
+        done = Result(turn, ended_s=turn.at_s + 1, status=200, tail=b"data: [DONE]\n\n")
+        if following := sender.follow(done):
+            sent.append(following)
+            open_.append(following)
+    return sent
+
+
+def _sender(load_name: str, strategy: str = "least_conn") -> tuple[Sender, Workload]:
+    fleet = _fleet(f"pools: {{chat: {{servers: [a:1], strategy: {strategy}}}}}\n")
+    made = workload(load_name)
+    return Sender(made, way_to(fleet, fleet.pools[0], chat=True), fleet.pools[0], []), made
+
+
+def _alike(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
+    return next(
+        (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "agents:sessions=6,turns=4,systems=2,system_tokens=700",
+        "agents:sessions=4,turns=5,compact_tokens=6000",
+        "chat:turns=4,systems=2",
+        "tenants:prefixes=3",
+    ],
+)
+def test_a_mock_finds_of_a_prompt_what_the_model_finds(name: str) -> None:
+    """What two requests share is as many chunks in the model as in the bytes that are sent."""
+    sender, made = _sender(name)
+    sent = _answered(sender, sender.planned(made.requests(1, 1.0, 24), 1.0))
+    assert len(sent) > 20
+    seen = []
     for one in sent:
         assert isinstance(one.origin, Request)
-        begin, rest = (message["content"] for message in _messages(one))
-        like, its_rest = (message["content"] for message in _messages(first[str(one.origin.prefix)]))
-        assert begin == like
-        assert len(begin) >= 2048
-        shared = 2 * 512 * 4 - 2048
-        assert rest[:shared] == its_rest[:shared]
-        assert (
-            one is first[str(one.origin.prefix)]
-            or rest[shared : shared + 64] != its_rest[shared : shared + 64]
-        )
-    begins = {_messages(one)[0]["content"] for one in first.values()}
-    assert len(begins) == 2
+        body = json.dumps({"messages": _messages(one), "max_tokens": one.output_tokens, "stream": True})
+        ask = read(one.path, body.encode(), "m")
+        assert ask.prompt_tokens == one.origin.prompt_tokens
+        whole = one.origin.prompt_tokens // 64
+        seen.append((one.origin.chunks, whole, chunks_of(ask.continued)))
+    for (chunks, _, bytes_), (others, whole, other_bytes) in permutations(seen, 2):
+        # Markup is alike, too: some bytes beyond what is shared may fill a chunk.
+        assert abs(min(whole, _alike(chunks, others)) - min(whole, _alike(bytes_, other_bytes))) <= 1
+
+
+def test_nobody_names_a_session_in_a_header_unless_it_is_needed_or_asked_for() -> None:
+    for name in ("chat", "agents"):
+        assert "X-Session-Id" not in _sent(name)[0].headers
+        assert _sent(f"{name}:named=1")[0].headers["X-Session-Id"] == "s0"
+        assert _sent(name, "session")[0].headers["X-Session-Id"] == "s0"
+
+
+def test_no_session_stands_before_what_it_shares_with_others() -> None:
+    sent = _sent("agents:systems=1")
+    assert len({_messages(one)[0]["content"] for one in sent}) == 1
+    assert len({_messages(one)[1]["content"] for one in sent}) == len(sent)
 
 
 def test_a_conversation_goes_on_with_all_that_was_said() -> None:
-    fleet = _fleet("pools: {chat: {servers: [a:1]}}\n")
-    made = workload("chat:turns=3,think_s=5")
-    sender = Sender(made, way_to(fleet, fleet.pools[0], chat=True), fleet.pools[0], [])
-    (turn,) = sender.planned(made.requests(1, 1.0, 3), 2.0)
-    turns = [turn]
-    while turn := sender.follow(Result(turn, ended_s=turn.at_s + 1, status=200, tail=b"data: [DONE]\n\n")):
-        turns.append(turn)
+    sender, made = _sender("chat:turns=3,think_s=5", "session")
+    turns = _answered(sender, sender.planned(made.requests(1, 1.0, 3), 2.0))
     assert len(turns) == 3
     for before, after in pairwise(turns):
         assert after.at_s > before.at_s + 1
         assert after.headers["X-Session-Id"] == before.headers["X-Session-Id"]
-        whole = "".join(message["content"] for message in _messages(before))
-        kept = (len(whole) // 2048 - 1) * 2048
-        assert "".join(message["content"] for message in _messages(after)).startswith(whole[:kept])
-        assert len(_messages(after)[1]["content"]) > len(_messages(before)[1]["content"])
+        assert _messages(after)[: len(_messages(before))] == _messages(before)
+        answer, said = _messages(after)[-2:]
+        assert answer == {"role": "assistant", "content": text(0, before.output_tokens)}
+        assert said["role"] == "user"
 
 
 def test_a_failed_turn_ends_its_conversation() -> None:
-    fleet = _fleet("pools: {chat: {servers: [a:1]}}\n")
-    made = workload("chat:turns=3")
-    sender = Sender(made, way_to(fleet, fleet.pools[0], chat=True), fleet.pools[0], [])
+    sender, made = _sender("chat:turns=3")
     (turn,) = sender.planned(made.requests(1, 1.0, 3), 2.0)
     assert sender.follow(Result(turn, ended_s=turn.at_s + 1, status=503)) is None
 

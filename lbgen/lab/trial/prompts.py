@@ -1,8 +1,7 @@
 """Texts for the requests of a workload: alike where the workload says that prompts are, and nowhere else.
 
-What a balancer looks at is the first message, or the first bytes; what a prefix cache looks at are pieces of
-equal size from the beginning on. So the beginning names what the request belongs to, and each further piece
-is made from what identifies it.
+What requests share is the same bytes: the parts of a conversation, or the pieces of a recorded prompt. No
+session's name stands before what it shares with others.
 """
 
 from __future__ import annotations
@@ -11,38 +10,62 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from lbgen.lab.openai_api import BYTES_PER_TOKEN
+from lbgen.lab.openai_api import text as answer_text
+
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable, Iterator
 
     from lbgen.simulate.request import Request
 
-BYTES_PER_TOKEN = 4
-"""As the mock counts a prompt."""
 FIRST_BYTES = 2048
-"""What of a chat is its first message at most: as much as `prefix` compares when nothing else is written."""
+"""What of a recorded chat is its first message at most."""
 WORD = "tell me about slow tokens, "
 
 
 def text_of(request: Request, chunk_tokens: int, number: int) -> str:
     """Return a prompt of a request's length; `number` tells it from all others behind what it shares."""
+    if request.parts:
+        return "".join(text for _, text in _said(request, number, lambda _: 0))
     return _filled(request, chunk_tokens, number, request.prompt_tokens * BYTES_PER_TOKEN)
 
 
 def messages_of(request: Request, chunk_tokens: int, number: int) -> list[dict[str, str]]:
     """Return the same as the messages of a chat, whose JSON is as long as the prompt should be."""
-    empty = _messages("", "")
-    size = request.prompt_tokens * BYTES_PER_TOKEN - len(json.dumps(empty, separators=(",", ":")))
+    if request.parts:
+        return [_message(role, text) for role, text in _said(request, number, _around, used=1)]
+    empty = [_message("system", ""), _message("user", "")]
+    size = request.prompt_tokens * BYTES_PER_TOKEN - len(_json(empty))
     text = _filled(request, chunk_tokens, number, size)
-    shared = min(FIRST_BYTES, _shared_tokens(request, chunk_tokens) * BYTES_PER_TOKEN)
-    begin = min(len(text), shared + len(_name(request)))
-    return _messages(text[:begin], text[begin:])
+    begin = min(len(text), FIRST_BYTES, _shared_tokens(request, chunk_tokens) * BYTES_PER_TOKEN)
+    begin = begin or len(_name(request))
+    return [_message("system", text[:begin]), _message("user", text[begin:])]
+
+
+def _said(
+    request: Request, number: int, around: Callable[[str], int], used: int = 0
+) -> Iterator[tuple[str, str]]:
+    """Yield role and text of each part, so that each ends where its tokens do.
+
+    `around`: bytes that a message of this role has beside its text; `used`: those before the first one.
+    """
+    due = 0
+    for part in request.parts:
+        due += part.tokens * BYTES_PER_TOKEN
+        left = max(1, due - used - around(part.role))
+        text = (
+            answer_text(0, part.answer)
+            if part.answer
+            else _piece(part.identity or f"{number} of {request.prefix}", left)
+        )
+        used += around(part.role) + len(text)
+        yield part.role, text
 
 
 def _filled(request: Request, chunk_tokens: int, number: int, size: int) -> str:
-    pieces = [_name(request)]
     size = max(1, size)
     whole = request.chunks[: request.prompt_tokens // chunk_tokens]
-    pieces += [_piece(chunk, chunk_tokens * BYTES_PER_TOKEN) for chunk in whole]
+    pieces = [_piece(chunk, chunk_tokens * BYTES_PER_TOKEN) for chunk in whole] or [_name(request)]
     left = size - sum(map(len, pieces))
     if left > 0:
         pieces.append(_piece(f"{number} of {request.session or request.prefix}", left))
@@ -63,5 +86,15 @@ def _piece(identity: Hashable, size: int) -> str:
     return (begin * (size // len(begin) + 1))[:size]
 
 
-def _messages(first: str, rest: str) -> list[dict[str, str]]:
-    return [{"role": "system", "content": first}, {"role": "user", "content": rest}]
+def _message(role: str, text: str) -> dict[str, str]:
+    return {"role": role, "content": text}
+
+
+@lru_cache(maxsize=8)
+def _around(role: str) -> int:
+    """Return the bytes of a message without text, with the comma or bracket behind it."""
+    return len(_json(_message(role, ""))) + 1
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

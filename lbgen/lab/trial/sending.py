@@ -56,6 +56,7 @@ class Sender:
         self._workload = workload
         self._way = way
         self._marks = Marks.of(pool)
+        self._by_session = pool.strategy.name == "session"
         self._keys = keys or ({},)
         self._numbers = count()
         self._speed = 1.0
@@ -78,8 +79,9 @@ class Sender:
         chunk = self._workload.chunk_tokens
         make = messages_of if self._way.chat else text_of
         session = request.session
-        who = zlib.crc32(session.encode()) if session and self._marks.kind == "client" else number
-        marks = self._marks.headers(session) if session else {}
+        who = zlib.crc32(session.encode()) if session else number
+        needed = self._by_session or request.named
+        marks = self._marks.headers(session) if session and needed else {}
         query = f"?{self._marks.name}={session}" if session and self._marks.kind == "query" else ""
         return Planned(
             request.arrived / self._speed, request.output_tokens, make(request, chunk, number),
