@@ -150,7 +150,7 @@ def _unknown(found: Answer) -> Iterator[str]:
     names = [row.strategy for row in found.rows]
     for name in dict.fromkeys(missing_facts(found.question.workload, names)):
         load = found.question.workload.name
-        yield f"Requests of {load} have no {name}, so it sends them in turn. Try --workload agents, chat or tenants."
+        yield f"Requests of {load} have no {name}, so it sends them in turn: try --workload agents."
     refusals = {(row.strategy, target): why for row in found.rows for target, why in row.refused_by.items()}
     for (name, target), why in refusals.items():
         yield f"{name} is not to be had on {target}, which {why}."

@@ -124,7 +124,7 @@ def plan(
     for name in missing_facts(
         question.workload, list(dict.fromkeys(sum((names for _, names in usable), ())))
     ):
-        say(f"trial: requests of {question.workload.name} have no {name}: try --workload agents, chat or tenants")
+        say(f"trial: requests of {question.workload.name} have no {name}: try --workload agents or tenants")
     return Plan(question, tuple(predictions), chosen, way)
 
 
