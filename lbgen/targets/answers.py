@@ -79,7 +79,10 @@ ANSWERS: dict[str, Answer] = {
         "The model cannot be read from a compressed body: send it without Content-Encoding.",
     ),
     "misdirected": Answer(
-        421, _BAD, "misdirected_request", "This host wants a connection of its own: connect again by its name."
+        421,
+        _BAD,
+        "misdirected_request",
+        "This host wants a connection of its own: connect again by its name.",
     ),
     "uri_too_long": Answer(414, _BAD, "uri_too_long", "The request URI is too long."),
     "headers_too_large": Answer(431, _BAD, "headers_too_large", "The request headers are too large."),

@@ -93,9 +93,18 @@ def _table(bound: Bound) -> str:
     return f"stick-table type {_TYPES[bound.per]} expire {duration(expire)} store {','.join(stored)}"
 
 
+def address_limit_rules(rules: Rules, listener: Listener) -> None:
+    """Add the limits per address, which come before keys are asked for: who guesses keys is counted."""
+    _limit(rules, [bound for bound in bounds(rules.made.fleet, listener) if bound.per == "ip"])
+
+
 def limit_rules(rules: Rules, listener: Listener) -> None:
+    """Add the other limits, which only those count in whom the listener lets in."""
+    _limit(rules, [bound for bound in bounds(rules.made.fleet, listener) if bound.per != "ip"])
+
+
+def _limit(rules: Rules, found: list[Bound]) -> None:
     """Add the rules that count, and refuse what is too much."""
-    found = bounds(rules.made.fleet, listener)
     for bound in found:
         track = f"http-request track-sc{bound.counter} {_KEYS[bound.per]} table {bound.table}"
         rules.add(track, *_whose(bound))
@@ -110,7 +119,7 @@ def limit_rules(rules: Rules, listener: Listener) -> None:
         rules.add(f"http-request sc-inc-gpc0({counter})", *whose)
 
 
-def _counted(found: tuple[Bound, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _counted(found: list[Bound]) -> Iterator[tuple[int, tuple[str, ...]]]:
     for bound in found:
         if bound.most:
             yield bound.counter, _whose(bound)

@@ -17,15 +17,6 @@ if TYPE_CHECKING:
     from lbgen.targets.haproxy.rules import Rules
 
 CLIENTS_FILE = "secrets/clients.map"
-PREFLIGHT = "{ var(txn.lb_preflight) -m found }"
-"""A browser's CORS preflight, which never carries a key."""
-
-
-def preflight_rule(rules: Rules) -> None:
-    """Add the rule that knows a preflight."""
-    asks = ("{ method OPTIONS }", "{ req.hdr(Origin) -m found }")
-    method = "{ req.hdr(Access-Control-Request-Method) -m found }"
-    rules.add("http-request set-var(txn.lb_preflight) bool(true)", *asks, method)
 
 
 def auth_rules(rules: Rules, listener: Listener) -> None:
@@ -49,7 +40,7 @@ def auth_rules(rules: Rules, listener: Listener) -> None:
     known = "{ var(txn.lb_client) -m found }"
     if {client.name for client in rules.made.fleet.clients} - set(auth.clients):
         known = rules.acl(("var(txn.lb_client) -m str", auth.clients))
-    passes = [known, PREFLIGHT]
+    passes = [known]
     if auth.except_from:
         passes.append(rules.acl(("src", auth.except_from)))
     rules.add(refuse("unauthorized"), *(f"!{condition}" for condition in passes))

@@ -158,7 +158,7 @@ def _server_words(made: Assembly, pool: Pool) -> Iterator[str]:
         if pool.passive_health.failures and made.fleet.origins.written((*pool.path, "passive_health")):
             # Connections alone: layer 7 would count a 503 that only says "busy".
             yield f"observe layer4 error-limit {pool.passive_health.failures} on-error mark-down"
-    if pool.warmup:
+    if pool.warmup and health:
         yield f"slowstart {duration(pool.warmup)}"
     yield from tls_words(made, pool)
     if pool.protocol != "http" and not pool.tls:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.haproxy.admission import limit_rules
-from lbgen.targets.haproxy.auth import auth_rules, preflight_rule, upstream_rules
+from lbgen.targets.haproxy.admission import address_limit_rules, limit_rules
+from lbgen.targets.haproxy.auth import auth_rules, upstream_rules
 from lbgen.targets.haproxy.binds import binds
 from lbgen.targets.haproxy.cors import cors_rules
 from lbgen.targets.haproxy.frame import (
@@ -18,7 +18,7 @@ from lbgen.targets.haproxy.frame import (
 from lbgen.targets.haproxy.redirects import ACME, acme_choices
 from lbgen.targets.haproxy.routing import choices, route_rules, split_rules
 from lbgen.targets.haproxy.rules import Rules
-from lbgen.targets.haproxy.status import status_rules
+from lbgen.targets.haproxy.status import any_host_rules, status_rules
 from lbgen.targets.haproxy.views import Frontend, syntax
 from lbgen.targets.haproxy.words import frontend_name, refuse
 from lbgen.targets.spec import Syntax
@@ -57,14 +57,13 @@ def _frontend(made: Assembly, listeners: tuple[Listener, ...], addresses: tuple[
     rules = Rules(made, listeners)
     _proxy_protocol(rules, listeners)
     frame_rules(rules)
+    any_host_rules(rules)
     for listener in listeners:
         rules.of(listener)
         status_rules(rules, listener)
     rules.of(None)
     if all(listener.hosts for listener in listeners):
         rules.add(refuse("not_found"), "!{ var(txn.lb_listener) -m found }")
-    if any(listener.auth.clients or listener.cors_origins for listener in listeners):
-        preflight_rule(rules)
     for listener in listeners:
         rules.of(listener)
         _listener_rules(rules, listener)
@@ -89,10 +88,12 @@ def _proxy_protocol(rules: Rules, listeners: tuple[Listener, ...]) -> None:
 def _listener_rules(rules: Rules, listener: Listener) -> None:
     address_rules(rules, listener)
     late_rules(rules, listener)
+    upgrade_rules(rules, listener)
     if listener.acme and listener.acme.pool:
         # Open to everybody: no rule below is asked.
         rules.add("http-request allow", f"{{ var(txn.lb_path) -m beg {ACME} }}")
     cors_rules(rules, listener)
+    address_limit_rules(rules, listener)
     auth_rules(rules, listener)
     limit_rules(rules, listener)
     # Only requests that tell their length can be refused before they have come.
@@ -103,5 +104,4 @@ def _listener_rules(rules: Rules, listener: Listener) -> None:
     rules.add(refuse("too_large"), digits)
     split_rules(rules, listener)
     route_rules(rules, listener)
-    upgrade_rules(rules, listener)
     upstream_rules(rules, listener)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.targets.claims import CLAIMS
 from lbgen.targets.haproxy.logs import access_log, error_log, log_target, measuring_rules
+from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.views import syntax
 from lbgen.targets.haproxy.words import duration, refuse, server_timeout
 
@@ -14,6 +16,13 @@ if TYPE_CHECKING:
     from lbgen.targets.haproxy.rules import Rules
     from lbgen.targets.spec import Syntax
 
+_PLAIN_ADDRESSES = (
+    "http-request replace-value X-Forwarded-For"
+    r" '^(?:\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+)$' '\1\2'"
+)
+"""Takes ports and brackets off, in which `req.hdr_ip` sees no address (2.6.12)."""
+WEBSOCKET = "{ req.fhdr(Upgrade) -m str -i -- websocket }"
+"""A handshake: just that token, in any case."""
 _HOPS = 3
 """So many trusted proxies one behind the other are looked through."""
 
@@ -43,24 +52,61 @@ def frontend_settings(made: Assembly, listeners: tuple[Listener, ...]) -> tuple[
 def frame_rules(rules: Rules) -> None:
     """Add what is the same for all: variables for the log, and whose request it is."""
     rules.add("http-request set-var(txn.lb_path) path")
-    # Routes look at the decoded path, as NGINX's locations do: %2Fchat is no way around a route for /chat.
-    rules.add("http-request set-var(txn.lb_decoded) path,url_dec")
     rules.add("http-request set-var(txn.lb_method) method")
     # A client's own id is kept when it cannot spoil a log.
-    rules.add("http-request set-var(txn.lb_request_id) uuid()")
+    rules.add("http-request set-var(txn.lb_request_id) req.fhdr(X-Request-Id)")
     rules.add(
-        "http-request set-var(txn.lb_request_id) req.fhdr(X-Request-Id)",
-        "{ req.fhdr(X-Request-Id) -m reg '^[A-Za-z0-9._:/+=-]{1,128}$' }",
+        "http-request set-var(txn.lb_request_id) uuid()",
+        "!{ var(txn.lb_request_id) -m reg '^[A-Za-z0-9._:/+=-]{1,128}$' }",
     )
     measuring_rules(rules)
     listener_rules(rules)
+    refusals(rules)
     rules.add("http-request set-header X-Request-Id %[var(txn.lb_request_id)]")
     rules.add(
         "http-after-response set-header X-Request-Id %[var(txn.lb_request_id)]",
         "{ var(txn.lb_request_id) -m found }",
     )
-    # A server may resolve these, and so serve a path that no route allows.
-    rules.add(refuse("bad_request"), r"{ var(txn.lb_decoded) -m reg '(^|/)\.\.?(/|$)' }")
+
+
+def refusals(rules: Rules) -> None:
+    """Refuse what could be read in two ways, before anything else looks at it."""
+    # A tunnel would lead past all rules, and an echo shows a page the keys that it may not read.
+    rules.add(refuse("method_not_allowed"), "{ method CONNECT TRACE }")
+    # Routes look at the decoded path with single slashes, as NGINX's locations do: /%2Fchat is no way around.
+    rules.add("http-request set-var(txn.lb_decoded) path,url_dec")
+    merged = "http-request set-var(txn.lb_decoded) var(txn.lb_decoded),regsub(//+,/,g)"
+    rules.add(merged, "{ var(txn.lb_decoded) -m sub // }")
+    # What cannot be decoded, such as %zz, has no value at all.
+    rules.add(refuse("bad_request"), "!{ var(txn.lb_decoded) -m found }")
+    # A server may end a path at a NUL, or resolve dots, and so serve what no route allows.
+    dots = ("var(txn.lb_decoded) -m reg", (r"(^|/)\.\.?(/|$)",))
+    rules.add(refuse("bad_request"), rules.acl(("path -m sub", ("%00",)), dots, name="unsafe_path"))
+    # A condition looks at any of the lines, what acts on it at the last, and a server perhaps at the first.
+    repeated = ((f"{quote(f'req.fhdr_cnt({name})')} gt 1", ()) for name in deciding_headers(rules))
+    rules.add(refuse("bad_request"), rules.acl(*repeated, name="repeated_header"))
+
+
+def deciding_headers(rules: Rules) -> tuple[str, ...]:
+    """Return the names of headers by which requests are told apart: each may come once."""
+    names = ["Host", "Upgrade", "Origin", "X-Request-Id", "X-Forwarded-Proto", "Authorization", "X-Api-Key"]
+    for listener in rules.listeners:
+        names.append(listener.auth.header)
+        names += (name for route in listener.routes for name in route.match.headers)
+        names += (
+            route.split_by.removeprefix("header:")
+            for route in listener.routes
+            if route.split_by.startswith("header:")
+        )
+    for pool in rules.made.fleet.pools:
+        named = (pool.strategy.parameters.get(key) for key in ("header", "headers"))
+        names += (name for value in named for name in _names(value))
+    return tuple({name.lower(): name for name in names}.values())
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """Return the names that a parameter holds, one or several."""
+    return tuple(map(str, value)) if isinstance(value, tuple | list) else (str(value),) if value else ()
 
 
 def listener_rules(rules: Rules) -> None:
@@ -68,7 +114,7 @@ def listener_rules(rules: Rules) -> None:
     if len(rules.listeners) == 1 and not rules.listeners[0].hosts:
         rules.add(f"http-request set-var(txn.lb_listener) str({rules.listeners[0].name})")
         return
-    rules.add("http-request set-var(txn.lb_host) req.hdr(host),host_only,lower")
+    rules.add("http-request set-var(txn.lb_host) req.fhdr(host),host_only,lower,rtrim(.)")
     unknown = "!{ var(txn.lb_listener) -m found }"
     for matching in ("str", "end"):
         for listener in rules.listeners:
@@ -88,31 +134,36 @@ def address_rules(rules: Rules, listener: Listener) -> None:
         trusted = rules.acl(("src", listener.trusted_proxies))
         rules.add("http-request set-var(txn.lb_trusted) bool(true)", trusted)
         if not listener.accept_proxy:
+            rules.add(_PLAIN_ADDRESSES, trusted)
             for hop in range(1, _HOPS + 1):
-                # Each step asks anew: `src` is what the last one set.
-                rules.add(f"http-request set-src req.hdr_ip(X-Forwarded-For,-{hop})", trusted)
-    # Overwritten, not appended to: what a client claims about itself is worth nothing.
+                # Each step asks anew: `src` is what the last one set. An element that is no address, such as
+                # `unknown`, ends the walk: whoever it stands for is in no network that is trusted.
+                address = f"req.hdr_ip(X-Forwarded-For,-{hop})"
+                unreadable = (f"{{ req.hdr_cnt(X-Forwarded-For) ge {hop} }}", f"!{{ {address} -m found }}")
+                rules.add("http-request set-src str(0.0.0.0)", trusted, *unreadable)
+                rules.add(f"http-request set-src {address}", trusted)
+    believed = ["!{ var(txn.lb_trusted) -m found }"] if listener.trusted_proxies else []
+    # Removed or overwritten, not appended to: what a client claims about itself is worth nothing.
+    rules.add(f"http-request del-header '^({'|'.join(CLAIMS).lower()})$' -m reg", *believed)
     rules.add("http-request set-header X-Forwarded-For %[src]")
     rules.add("http-request set-header X-Real-IP %[src]")
-    believed = ["!{ var(txn.lb_trusted) -m found }"] if listener.trusted_proxies else []
     rules.add("http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]", *believed)
     if believed:
         odd = "!{ req.fhdr(X-Forwarded-Proto) -m str -- http https }"
         rules.add("http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]", odd)
-    rules.add("http-request set-header X-Forwarded-Host %[req.hdr(host)]")
+    rules.add("http-request set-header X-Forwarded-Host %[req.fhdr(host)]")
 
 
 def upgrade_rules(rules: Rules, listener: Listener) -> None:
     """Add what keeps all upgrades but WebSocket's away from servers: `h2c` is a plain request to them."""
     tunnels = listener.websocket or any(route.match.websocket for route in listener.routes)
-    conditions = [f"!{websocket(rules)}"] if tunnels else []
-    for name in ("Upgrade", "HTTP2-Settings", "Connection"):
+    conditions = [f"!{WEBSOCKET}"] if tunnels else []
+    rules.add("http-request del-header HTTP2-Settings")
+    for name in ("Upgrade", "Connection"):
         rules.add(f"http-request del-header {name}", *conditions)
-
-
-def websocket(rules: Rules) -> str:
-    """Return the name of the ACL that knows a WebSocket handshake: just that token, in any case."""
-    return rules.acl(("req.fhdr(Upgrade) -m str -i", ("websocket",)))
+    if tunnels:
+        # Not the client's own list: what it names would be taken off by the next proxy.
+        rules.add("http-request set-header Connection upgrade", WEBSOCKET)
 
 
 def late_rules(rules: Rules, listener: Listener) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, bounds
-from lbgen.targets.haproxy.bodies import buffer_size
+from lbgen.targets.haproxy.buffers import REWRITE, buffer_size
 from lbgen.targets.haproxy.features import FEATURES, has
 from lbgen.targets.haproxy.retries import replays
 from lbgen.targets.haproxy.strategies import refusal
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from lbgen.model import Fleet, Listener, Pool, Route
     from lbgen.problems import Problem
     from lbgen.vocabulary import Version
-
-_USUAL_BUFFER = 16_384
-"""Bytes of a buffer where nothing asks for more: HAProxy's own ``tune.bufsize``."""
 
 
 def limits(fleet: Fleet) -> Iterator[Problem]:
@@ -77,7 +74,7 @@ def _replay(said: Verdicts, fleet: Fleet, pool: Pool) -> None:
     if not replays(pool) or not pool.retry.replay_posts:
         return
     # Seen on 2.6 to 3.2: what does not fit the buffer is gone once it was sent.
-    size = (buffer_size(fleet) or _USUAL_BUFFER) // 1024
+    size = (buffer_size(fleet) - REWRITE) // 1024
     said.degraded(
         "retry.replay_posts",
         (*pool.path, "retry", "replay_posts"),
@@ -86,6 +83,13 @@ def _replay(said: Verdicts, fleet: Fleet, pool: Pool) -> None:
 
 
 def _health(said: Verdicts, fleet: Fleet, pool: Pool) -> None:
+    if pool.warmup and pool.health is None:
+        said.degraded(
+            "warmup",
+            (*pool.path, "warmup"),
+            "has no effect without 'health', which tells HAProxy that a server is back",
+            "health: tcp",
+        )
     path = (*pool.path, "passive_health")
     if not pool.passive_health.failures or not fleet.origins.written(path):
         return

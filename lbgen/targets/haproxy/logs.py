@@ -31,9 +31,9 @@ def _place(logs: Logs) -> str:
 def access_log(logs: Logs) -> str:
     """Return the `log-format` line. Neither query nor headers: both may hold keys."""
     if logs.format == "combined":
-        agent = _text("var(txn.lb_agent)")
-        line = '"%[var(txn.lb_method)] %[var(txn.lb_path)] %HV" %ST %B "-"'
-        return f"log-format '%ci - %[var(txn.lb_client)] [%trl] {line} {agent}'"
+        agent, path = _inside_quotes("var(txn.lb_agent)"), _inside_quotes("var(txn.lb_path)")
+        line = f'"%[var(txn.lb_method)] {path} %HV" %ST %B "-"'
+        return f"log-format '%ci - %[var(txn.lb_client)] [%trl] {line} \"{agent}\"'"
     inside = ",".join(f'"{name}":{value}' for name, value in _FIELDS.items())
     return f"log-format '{{{inside}}}'"
 
@@ -64,11 +64,18 @@ def measuring_rules(rules: Rules) -> None:
         "{ var(txn.lb_first) -m int ge 0 }",
     )
     if rules.made.fleet.logs.format == "combined":
-        rules.add("http-request set-var(txn.lb_agent) req.hdr(user-agent)")
+        rules.add("http-request set-var(txn.lb_agent) req.fhdr(user-agent)")
 
 
 _NEVER = 9_000_000_000_000
 """A time in milliseconds that lies in the future, so that what is counted from it is negative."""
+
+
+def _inside_quotes(sample: str) -> str:
+    """Return a text in which quotes are escaped as NGINX does it; HAProxy writes `-` for nothing."""
+    # The bound keeps `regsub` quick, which moves the rest of a text at each match.
+    escaped = r"bytes(0,2048),regsub(\\\\,\\\\x5C,g),regsub(\",\\\\x22,g)"
+    return f"%[{sample},{escaped}]"
 
 
 def _text(sample: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.haproxy.bodies import buffer_size
+from lbgen.targets.haproxy.bodies import buffer_size as body_size
+from lbgen.targets.haproxy.buffers import buffer_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,9 +18,9 @@ _BUFFERS = 2
 
 def notes(fleet: Fleet) -> Iterator[str]:
     """Yield the memory that looking at bodies takes: all buffers have the size of the largest body."""
-    size = buffer_size(fleet)
-    if size is None:
+    if body_size(fleet) is None:
         return
+    size = buffer_size(fleet)
     connections = fleet.target("haproxy").max_connections
     total = _BUFFERS * size * connections
     yield (

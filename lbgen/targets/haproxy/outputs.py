@@ -9,7 +9,7 @@ from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, tables
 from lbgen.targets.haproxy.assembly import VALUES_FILE, Assembly
 from lbgen.targets.haproxy.auth import CLIENTS_FILE, clients_text
 from lbgen.targets.haproxy.backends import backends
-from lbgen.targets.haproxy.bodies import buffer_size
+from lbgen.targets.haproxy.buffers import REWRITE, buffer_size
 from lbgen.targets.haproxy.edge import frontends
 from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.learned import counters_with_loads, learned_tables
@@ -87,10 +87,8 @@ def _process(fleet: Fleet, settings: TargetSettings) -> Process:
     if http2 and not has(settings.version, "http2_window_grows"):
         # With the usual 64 KiB a prompt of 200 KB waits three times for leave to go on.
         lines.append(f"tune.h2.initial-window-size {_HTTP2_WINDOW}")
-    buffer = buffer_size(fleet)
-    if buffer:
-        # Bodies are looked at in a buffer; a plain number: `1m` makes 2.6 and 3.0 crash.
-        lines.append(f"tune.bufsize {buffer}")
+    # Headers, and what is looked at of bodies, have to fit; a plain number: `1m` makes 2.6 and 3.0 crash.
+    lines += [f"tune.bufsize {buffer_size(fleet)}", f"tune.maxrewrite {REWRITE}"]
     needed = counters_with_loads(fleet)
     if needed > BUILT_IN_COUNTERS:
         lines.append(f"tune.stick-counters {needed}")

@@ -14,10 +14,11 @@ def rewrite_rule(route: Route) -> str:
     """Return the rule that changes the path; the rest of it stays as the client sent it, like the query."""
     add = route.add_prefix.rstrip("/") + "/"
     replacement = format_word(add.replace("\\", "\\\\") + "\\1")
-    return f"http-request replace-path {quote(_regex(route))} {replacement}"
+    return f"http-request replace-path {quote(path_regex(route))} {replacement}"
 
 
-def _regex(route: Route) -> str:
+def path_regex(route: Route) -> str:
+    """Return what the path has to look like, as the client spelled it; the first group is what stays."""
     if not route.strip_prefix or not (route.match.paths or route.match.paths_exact):
         return "^/(.*)$"
     prefixes = sorted((path.rstrip("/") for path in route.match.paths), key=len, reverse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.binds import plain_binds
-from lbgen.targets.haproxy.frame import address_rules, frame_rules, frontend_settings
+from lbgen.targets.haproxy.frame import address_rules, frame_rules, frontend_settings, upgrade_rules
 from lbgen.targets.haproxy.rules import Rules
 from lbgen.targets.haproxy.views import Frontend, syntax
 from lbgen.targets.spec import Syntax
@@ -45,10 +45,11 @@ def _redirect(made: Assembly, name: str, address: Address, listeners: tuple[List
         rules.of(listener if len(listeners) > 1 else None)
         port = next((bind.port for bind in listener.binds), 443)
         suffix = "" if port == 443 else f":{port}"
-        location = f"https://%[req.hdr(host),host_only]{suffix}%[pathq]"
+        location = f"https://%[req.fhdr(host),host_only]{suffix}%[pathq]"
         challenge = [f"!{{ var(txn.lb_path) -m beg {ACME} }}"] if listener.acme else []
         if listener.acme and listener.acme.pool:
             address_rules(rules, listener)
+            upgrade_rules(rules, listener)
         # 308: a POST stays a POST.
         rules.add(f"http-request redirect code 308 location {location}", *challenge)
     return Frontend(

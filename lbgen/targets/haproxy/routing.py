@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.targets.haproxy.bodies import HIDDEN, body_rules, looks_inside
-from lbgen.targets.haproxy.frame import websocket
-from lbgen.targets.haproxy.paths import escape_regex, rewrite_rule
+from lbgen.targets.haproxy.frame import WEBSOCKET
+from lbgen.targets.haproxy.paths import escape_regex, path_regex, rewrite_rule
 from lbgen.targets.haproxy.priorities import priority_rules
-from lbgen.targets.haproxy.quoting import text_word
+from lbgen.targets.haproxy.quoting import quote, text_word
 from lbgen.targets.haproxy.words import header_sample, refuse
+from lbgen.targets.paths import compared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,8 +88,8 @@ def candidates(listener: Listener) -> list[Candidate]:
     for order, route in enumerate(listener.routes):
         match = route.match
         more = -match.conditions
-        found += [Candidate(0, 0, more, order, path) for path in match.paths_exact]
-        prefixes = [path.rstrip("/") for path in match.paths]
+        found += [Candidate(0, 0, more, order, compared(path)) for path in match.paths_exact]
+        prefixes = [compared(path).rstrip("/") for path in match.paths]
         if not prefixes and not match.paths_exact:
             prefixes = [""]
         found += [Candidate(1, -len(path), more, order, path) for path in prefixes]
@@ -108,13 +109,15 @@ def _others(rules: Rules, match: Match) -> Iterator[str]:
         exact = tuple(host for host in match.hosts if not host.startswith("*."))
         wild = tuple(host[1:] for host in match.hosts if host.startswith("*."))
         tests = (("str", exact), ("end", wild))
-        yield rules.acl(*((f"req.hdr(host),host_only -m {how} -i", hosts) for how, hosts in tests if hosts))
+        yield rules.acl(
+            *((f"req.fhdr(host),host_only,rtrim(.) -m {how} -i", hosts) for how, hosts in tests if hosts)
+        )
     if match.methods:
         yield rules.acl(("method -m str", match.methods))
     for name, value in match.headers.items():
         yield rules.acl((f"{header_sample(name)} -m str", (value,)))
     if match.websocket is not None:
-        yield ("" if match.websocket else "!") + websocket(rules)
+        yield ("" if match.websocket else "!") + WEBSOCKET
 
 
 def _inside(rules: Rules, match: Match) -> Iterator[str]:
@@ -146,6 +149,9 @@ def _effects(rules: Rules, route: Route, condition: str) -> None:
     if route.respond:
         rules.add(f"http-request return {_answer(route.respond)}", condition)
     if route.strip_prefix or route.add_prefix:
+        # A path that fits only after decoding: no server should see it half-stripped.
+        pattern = f"!{{ path -m reg {quote(path_regex(route))} }}"
+        rules.add(refuse("not_found"), condition, pattern)
         rules.add(rewrite_rule(route), condition)
     if len(route.split) > 1:
         total = sum(route.split.values())

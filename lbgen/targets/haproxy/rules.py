@@ -36,13 +36,14 @@ class Rules:
         wanted = [condition for condition in (self._whose, *conditions) if condition]
         self.lines.append(f"{action} if {' '.join(wanted)}" if wanted else action)
 
-    def acl(self, *alternatives: tuple[str, Iterable[str]]) -> str:
-        """Add an ACL under a name of its own and return the name.
+    def acl(self, *alternatives: tuple[str, Iterable[str]], name: str = "") -> str:
+        """Add an ACL and return its name; without a name it gets one of its own.
 
         Each alternative is a sample with its flags, and the patterns of which one has to fit.
         """
-        self._acls += 1
-        name = f"lb_{self._acls}"
+        if not name:
+            self._acls += 1
+            name = f"lb_{self._acls}"
         for sample, patterns in alternatives:
             words = [quote(pattern) for pattern in patterns]
             if not words:

@@ -8,6 +8,7 @@ from lbgen.targets.answers import OK_BODY, live_body
 from lbgen.targets.haproxy.backends import has_servers
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.words import refuse
+from lbgen.targets.paths import compared
 
 if TYPE_CHECKING:
     from lbgen.model import Listener
@@ -19,16 +20,33 @@ def ok_rule(body: str) -> str:
     return f"http-request return status 200 content-type application/json string {quote(body)}"
 
 
+def any_host_rules(rules: Rules) -> None:
+    """Give probes of an unknown host to the first listener with their path.
+
+    A load balancer in front asks by address.
+    """
+    if not all(listener.hosts for listener in rules.listeners):
+        return
+    unknown = "!{ var(txn.lb_listener) -m found }"
+    known: set[str] = set()
+    for listener in rules.listeners:
+        paths = {compared(path) for path in (listener.status.live, listener.status.ready) if path} - known
+        known |= paths
+        if paths:
+            asked = rules.acl(("var(txn.lb_decoded) -m str", sorted(paths)))
+            rules.add(f"http-request set-var(txn.lb_listener) str({listener.name})", unknown, asked)
+
+
 def status_rules(rules: Rules, listener: Listener) -> None:
     """Add the answers of the listener's probes, which stay out of the access log."""
     status = listener.status
     pools = tuple(dict.fromkeys(name for route in listener.routes for name in route.pools))
     if status.live:
-        live = rules.acl(("var(txn.lb_decoded) -m str", (status.live,)))
+        live = rules.acl(("var(txn.lb_decoded) -m str", (compared(status.live),)))
         rules.add("http-request set-log-level silent", live)
         rules.add(ok_rule(live_body(rules.made.fleet.digest)), live)
     if status.ready:
-        ready = rules.acl(("var(txn.lb_decoded) -m str", (status.ready,)))
+        ready = rules.acl(("var(txn.lb_decoded) -m str", (compared(status.ready),)))
         rules.add("http-request set-log-level silent", ready)
         ready_rules(rules, ready, pools, status.when)
 

@@ -14,6 +14,7 @@ SUPPORT: tuple[Row, ...] = (
         Support.DEGRADED,
         "connection failures in a row, until the checks pass again",
     ),
+    Row("pools.*.warmup", Support.DEGRADED, "without health nothing tells that a server is back"),
     Row("pools.*.timeouts.send", Support.DEGRADED, "bounds the time for the headers of a request"),
     Row("listeners.*.max_body", Support.DEGRADED, "bodies that do not tell their length pass"),
     Row("listeners.*.auth.external", Support.REFUSED, "HAProxy asks no other service without Lua"),

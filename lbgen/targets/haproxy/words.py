@@ -29,9 +29,14 @@ def frontend_name(listener: str) -> str:
     return f"listener:{listener}"
 
 
-COMMON_ERRORS = ("bad_request", "unauthorized", "forbidden", "not_found", "request_timeout", "too_large",
+COMMON_ERRORS = ("bad_request", "unauthorized", "forbidden", "not_found", "method_not_allowed",
+                 "request_timeout", "too_large",
                  "rate_limited", "internal", "bad_gateway", "unavailable", "gateway_timeout")  # fmt: skip
 """What stands in `defaults`, for errors that HAProxy finds itself and for `http-request deny`."""
+
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+"""What a refused CONNECT or TRACE is told of."""
 
 
 def refuse(name: str) -> str:
@@ -47,6 +52,8 @@ def error_reply(answer: Answer) -> Syntax:
     words = f"status {answer.status} content-type application/json string {quote(answer.body)}"
     if answer.retry_after is not None:
         words += f" hdr Retry-After {answer.retry_after}"
+    if answer.status == 405:
+        words += f" hdr Allow {quote(', '.join(METHODS))}"
     if answer.status == 401:
         words += " hdr WWW-Authenticate Bearer"
     return Syntax(words)
