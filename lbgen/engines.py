@@ -75,7 +75,9 @@ _ENGINES = (
         metrics=Metrics(
             path="/metrics",
             running=("vllm:num_requests_running",),
-            waiting=("vllm:num_requests_waiting",),
+            # Newer versions tell apart what waits for a place and what waits for something else (an adapter,
+            # a transfer of its cache): 'deferred' is no sign of a full engine.
+            waiting=('vllm:num_requests_waiting_by_reason{reason="capacity"}', "vllm:num_requests_waiting"),
             # The older name was deprecated in 0.10 in favour of the newer one.
             kv_usage=("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
             generated=("vllm:generation_tokens_total",),

@@ -8,8 +8,16 @@ if TYPE_CHECKING:
     from lbgen.engines import Metrics
 
 
+MOST_REQUESTS = 100_000
+"""No engine computes, or lets wait, more requests than this: a larger count is a fault of its metrics."""
+MOST_TOKENS = 10**15
+"""The same of tokens since its start: a million a second for thirty years."""
+FULL = 1.05
+"""A cache may be counted a little above full, because its parts are counted one after another."""
+
+
 class Reading(NamedTuple):
-    """One look at one engine; None: it does not tell."""
+    """One look at one engine; None: it does not tell, or tells what cannot be."""
 
     running: float | None
     waiting: float | None
@@ -27,11 +35,16 @@ def read_page(page: bytes, metrics: "Metrics") -> Reading:
     """
     page = b"\n" + page
     return Reading(
-        _first(page, metrics.running, sum),
-        _first(page, metrics.waiting, sum),
-        _first(page, metrics.kv_usage, _mean),
-        _first(page, metrics.generated, sum),
+        _within(_first(page, metrics.running, sum), MOST_REQUESTS),
+        _within(_first(page, metrics.waiting, sum), MOST_REQUESTS),
+        _within(_first(page, metrics.kv_usage, _mean), FULL),
+        _within(_first(page, metrics.generated, sum), MOST_TOKENS),
     )
+
+
+def _within(value: float | None, most: float) -> float | None:
+    """Return a figure that an engine can have; None for any other, `NaN` and infinity among them."""
+    return value if value is not None and 0 <= value <= most else None
 
 
 def _mean(values: list[float]) -> float:
@@ -69,7 +82,6 @@ def _value(line: bytes) -> float | None:
         return None  # a longer name that begins alike
     words = line.split()
     try:
-        value = float(words[0])
+        return float(words[0])
     except (ValueError, IndexError):
         return None
-    return value if 0 <= value < float("inf") else None

@@ -7,7 +7,8 @@ whichever server looked empty.
 
 - *The room* of a server becomes its ``maxconn``: what does not fit waits in HAProxy, for whichever server is
   free first, in place of one engine's queue while others idle. It is what the KV cache holds (requests that
-  run, divided by the share that they use), and at most what ran while others waited: the engine's own limit.
+  run, divided by the share that they use), and at most what ran while others waited and nothing changed: the
+  engine's own limit. Requests also wait while the engine computes prompts, with places free.
 - *Weights* are the room, by the KV cache, times the square of the tokens a second of one request. The square
   sends a slow server little until the fast ones are full: with one server of half the speed, the P99 of whole
   answers was 20 % below plain leastconn's by the speed itself, and 34-39 % by its square (simulated, loads of
@@ -19,7 +20,7 @@ whichever server looked empty.
 from math import ceil, exp
 from typing import NamedTuple
 
-from lbgen.agent.readings import Reading
+from lbgen.agent.readings import MOST_REQUESTS, Reading
 
 ROOM_S = 60.0
 """Time constant of the room's average, seconds: many requests, so that a long prompt is noise."""
@@ -40,7 +41,15 @@ LEAST = 5
 PEAK_S = 120.0
 """Time constant at which the most requests that ran at once are forgotten."""
 AT_PEAK = 0.95
-"""An engine that lets requests wait is full when this share of its peak runs; below it computes prompts."""
+"""An engine that lets requests wait may be full when this share of its peak runs, or one less than the peak
+(its figures may be taken between an answer's end and the next step); below it computes prompts."""
+FULL_S = 15.0
+"""For how long requests have to wait, and no more of them run, until that is taken for the engine's limit.
+
+They also wait while prompts are computed, with places free: vLLM 0.32 with 8 places showed 5 that ran and
+others that waited, for seconds. As soon as more run than before, there was room."""
+MOST_TOKENS_S = 100_000.0
+"""Tokens a second of one request: more is a counter that jumped."""
 LIMIT_STEP = 0.1
 """By what share of the difference a limit follows the last look."""
 SLACK = 0.05
@@ -95,7 +104,19 @@ class Average:
 class Gauge:
     """What is known of one server."""
 
-    __slots__ = ("_lately", "_peak", "limit", "long", "reading", "seen", "sent", "speed", "unlike")
+    __slots__ = (
+        "_full_s",
+        "_lately",
+        "_most",
+        "_peak",
+        "limit",
+        "long",
+        "reading",
+        "seen",
+        "sent",
+        "speed",
+        "unlike",
+    )
 
     def __init__(self) -> None:
         self.reading: Reading | None = None
@@ -109,6 +130,9 @@ class Gauge:
         self.limit: float | None = None
         """Requests that the engine computes at once, as far as it was ever full."""
         self._peak = 0.0
+        self._full_s = 0.0
+        """For how many seconds it has looked full, and no more requests ran than `_most`."""
+        self._most = 0.0
         self.unlike = [False, False]
         """Whether its room and its speed count as less than the best's."""
         self.sent = 100
@@ -126,12 +150,12 @@ class Gauge:
             self.long.add(reading.running, reading.kv_usage, elapsed)
         if before and before.running is not None:
             self._time(before, reading, elapsed)
-            self._find_limit(before, reading)
+            self._find_limit(before, reading, elapsed)
 
     def room(self, fill: float) -> float | None:
         """Return how many requests fit when the KV cache may be full to this share."""
         fits = self._lately.value()
-        known = [value for value in (fits and fits * fill, self.limit) if value]
+        known = [value for value in (fits and fits * fill, self.limit) if value and value <= MOST_REQUESTS]
         return min(known, default=None)
 
     def _time(self, before: Reading, reading: Reading, elapsed: float) -> None:
@@ -139,18 +163,23 @@ class Gauge:
         if before.generated is None or reading.generated is None or reading.generated < before.generated:
             return
         running = ((before.running or 0) + (reading.running or 0)) / 2
-        if running:
-            self.speed.add((reading.generated - before.generated) / elapsed, running, elapsed)
+        made = (reading.generated - before.generated) / elapsed
+        if running and made <= MOST_TOKENS_S * running:
+            self.speed.add(made, running, elapsed)
 
-    def _find_limit(self, before: Reading, reading: Reading) -> None:
+    def _find_limit(self, before: Reading, reading: Reading, elapsed: float) -> None:
         """Note how many requests run while others wait, in two looks: any request waits for the next step."""
-        running = reading.running or 0.0
-        if reading.waiting and before.waiting:
-            if running >= AT_PEAK * self._peak:
-                full = max(running, before.running or 0)
-                self.limit = full if self.limit is None else self.limit + LIMIT_STEP * (full - self.limit)
-        elif self.limit is not None and not reading.waiting and running >= self.limit:
+        running = max(reading.running or 0.0, before.running or 0.0)
+        if self.limit is not None and running > self.limit:
             self.limit = running
+        if not (reading.waiting and before.waiting) or running < min(AT_PEAK * self._peak, self._peak - 1):
+            self._full_s = self._most = 0.0
+            return
+        self._full_s = self._full_s + elapsed if running <= self._most else 0.0
+        self._most = max(running, self._most)
+        if self._full_s >= FULL_S:
+            full = self._most
+            self.limit = full if self.limit is None else self.limit + LIMIT_STEP * (full - self.limit)
 
 
 class Best(NamedTuple):

@@ -41,6 +41,14 @@ def test_finds_one_label_among_others() -> None:
     assert read_page(TRITON, metrics) == Reading(7, 3, 0.25, None)
 
 
+def test_what_waits_for_something_else_than_a_place_is_left_out() -> None:
+    page = b"""vllm:num_requests_waiting{engine="0"} 5
+vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 1
+vllm:num_requests_waiting_by_reason{engine="0",reason="deferred"} 4
+"""
+    assert read_page(page, VLLM).waiting == 1
+
+
 def test_takes_the_older_name_where_the_newer_is_missing() -> None:
     assert read_page(b"vllm:gpu_cache_usage_perc 0.75", VLLM).kv_usage == 0.75
 
@@ -48,7 +56,9 @@ def test_takes_the_older_name_where_the_newer_is_missing() -> None:
 @pytest.mark.parametrize(
     "page", [b"", b"\x00\xff", b"vllm:num_requests_running", b"vllm:num_requests_running NaN",
              b"vllm:num_requests_running -3", b"vllm:num_requests_running{ 5",
-             b"vllm:num_requests_running +Inf",
+             b"vllm:num_requests_running +Inf", b"vllm:num_requests_running 1e300",
+             b"vllm:num_requests_running " + b"9" * 85, b"vllm:num_requests_running " + b"9" * 400,
+             b"vllm:kv_cache_usage_perc 97", b"vllm:generation_tokens_total 1e300",
              b"<html>not found</html>"],
 )  # fmt: skip
 def test_garbage_is_no_reading(page: bytes) -> None:

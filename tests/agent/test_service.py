@@ -2,19 +2,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lbgen.agent import pages
 from lbgen.agent.pages import health_page, metrics_page, status_pages
-from lbgen.agent.readings import Reading
+from lbgen.agent.readings import MOST_REQUESTS, Reading, read_page
 from lbgen.agent.service import run
 from lbgen.agent.watch import Agent, Watched, _body
-from lbgen.agent.weights import Pool
+from lbgen.agent.weights import LEAST, Pool
 from lbgen.engines import ENGINES, Metrics
 from lbgen.units import Address
 from tests.agent.engines import PAGE, Engine, serving
@@ -26,6 +29,12 @@ if TYPE_CHECKING:
 assert ENGINES["vllm"].metrics is not None
 VLLM: Metrics = ENGINES["vllm"].metrics
 PATIENCE_S = 20.0
+FIGURES = st.one_of(
+    st.floats().map(repr),
+    st.floats(0, 200).map(repr),
+    st.sampled_from(["1e300", "1e-300", "5e-324", "-0", "9" * 85, "9" * 400, "+Inf", "1_0", "0x1p3", ""]),
+)
+"""What stands for a number on a metrics page."""
 
 
 def agent(*ports: int, cap: int | None = None, interval: float = 0.1) -> Agent:
@@ -68,6 +77,23 @@ def test_the_fleets_cap_is_never_exceeded(allowed: int | None, told: int) -> Non
     one = agent(1, cap=allowed)
     seen(one, "gpu-0", Reading(30, 0, 0.3))
     assert one.answer("chat/gpu-0\n", 1) == f"up 100% maxconn:{told}\n"
+
+
+@given(st.lists(st.tuples(FIGURES, FIGURES, FIGURES, FIGURES), min_size=1, max_size=40))
+def test_any_figure_that_an_engine_tells_is_survived(looks: list[tuple[str, ...]]) -> None:
+    one = agent(1, 2)
+    metrics = ENGINES["vllm"].metrics
+    assert metrics is not None
+    names = [found[-1] for found in (metrics.running, metrics.waiting, metrics.kv_usage, metrics.generated)]
+    for now, figures in enumerate(looks):
+        page = "\n".join(f"{name} {figure}" for name, figure in zip(names, figures, strict=True))
+        for gauge in one.pools["chat"].gauges.values():
+            gauge.observe(read_page(page.encode(), metrics), now)
+        told = re.fullmatch(r"up (\d+)% maxconn:(\d+)\n", one.answer("chat/gpu-0\n", now))
+        assert told, "an answer that HAProxy understands"
+        assert LEAST <= int(told[1]) <= 100
+        assert int(told[2]) <= 2 * MOST_REQUESTS
+    assert "nan" not in metrics_page(one, len(looks)) + health_page(one, len(looks))
 
 
 def test_the_agents_own_pages() -> None:

@@ -112,15 +112,45 @@ def test_an_engine_that_computes_prompts_far_below_its_peak_is_not_full() -> Non
     assert cap(pool, "a", now) is None
 
 
+def test_an_engine_that_computes_prompts_with_places_free_is_not_full() -> None:
+    """vLLM 0.32 with 8 places, seen: 5 run and 3 wait for seconds, then more and more of them run."""
+    pool = Pool(("a",), 0.95)
+    for now in range(60):
+        running = 3 + now // 10 % 6
+        pool.gauges["a"].observe(Reading(running, 8 - running, 0.04), now)
+        assert cap(pool, "a", now) is None, f"{running} of 8 places are taken"
+
+
+def test_a_limit_that_was_found_too_low_is_given_up_when_more_run() -> None:
+    pool = Pool(("a",), 0.95)
+    fed(pool, {"a": Reading(5, 3, None)}, 20)
+    assert cap(pool, "a", 19) == 7
+    now = fed(pool, {"a": Reading(7, 1, None)}, 2, begin=20)
+    assert cap(pool, "a", now) == 9
+
+
+def test_one_place_that_is_empty_between_two_steps_does_not_hide_a_full_engine() -> None:
+    pool = Pool(("a",), 0.95)
+    for now in range(30):
+        pool.gauges["a"].observe(Reading(7 if now % 5 == 0 else 8, 4, None), now)
+    assert cap(pool, "a", 29) == 10
+
+
+def test_a_counter_that_jumps_makes_no_server_the_only_fast_one() -> None:
+    pool = Pool(("a", "liar"), 0.95)
+    now = fed(pool, {"a": Reading(20, 0, 0.2, 2000), "liar": Reading(20, 0, 0.2, 1e14)}, 60)
+    assert percent(pool, "a", now) == 100
+
+
 def test_a_limit_grows_when_it_is_reached_and_nobody_waits() -> None:
     pool = Pool(("a",), 0.95)
-    fed(pool, {"a": Reading(100, 5, None)}, 10)
-    assert cap(pool, "a", 9) == 106
-    for now in range(10, 50):
+    fed(pool, {"a": Reading(100, 5, None)}, 20)
+    assert cap(pool, "a", 19) == 106
+    for now in range(20, 60):
         allowed = cap(pool, "a", now)
         assert allowed is not None
         pool.gauges["a"].observe(Reading(min(allowed, 200), 0, None), now)
-    assert cap(pool, "a", 50) == 211
+    assert cap(pool, "a", 60) == 211
 
 
 def test_where_no_cache_is_known_limits_are_compared() -> None:
