@@ -51,6 +51,39 @@ def test_no_request_reaches_it_through_reloads(site: Runtime) -> None:
     assert len(running.results) >= 100
 
 
+def test_after_a_drain_a_reload_and_an_undrain_it_is_checked_as_before(site: Runtime) -> None:
+    fleet = site.fleet(health={"interval": "300ms", "timeout": "300ms", "path": "/health"})
+    assert site.apply(fleet).returncode == 0
+    assert site.lbgen("drain", fleet, "chat/gpu-1").returncode == 0
+    fleet["pools"]["chat"]["strategy"] = "round_robin"
+    assert site.apply(fleet).returncode == 0
+    assert site.lbgen("undrain", fleet, "chat/gpu-1").returncode == 0
+    eventually(lambda: site.running()["gpu-1"].check.startswith("L7OK"), 10, "a check has finished")
+    assert "is not checked" not in site.lbgen("status", fleet).stdout
+    site.mocks[1].fault("status", status=503, path="/health")
+    try:
+        eventually(lambda: site.running()["gpu-1"].state == "down", 10, "its failure is seen")
+    finally:
+        site.mocks[1].heal()
+    eventually(lambda: site.running()["gpu-1"].state == "up", 10, "its recovery is seen")
+
+
+@on_one_queueing
+def test_a_server_that_failed_while_it_was_drained_gets_no_request_at_once(site: Runtime) -> None:
+    fleet = site.fleet(health={"interval": "2s", "fall": 3, "path": "/health"})
+    assert site.apply(fleet).returncode == 0
+    assert site.lbgen("drain", fleet, "chat/gpu-1").returncode == 0
+    site.mocks[1].fault("status", status=503, path="/health")
+    try:
+        eventually(lambda: site.running()["gpu-1"].state == "down", 20, "its failure is seen")
+        fleet["pools"]["chat"]["strategy"] = "round_robin"
+        assert site.apply(fleet).returncode == 0
+        assert "gets no requests" in site.lbgen("undrain", fleet, "chat/gpu-1").stdout
+    finally:
+        site.mocks[1].heal()
+    eventually(lambda: site.running()["gpu-1"].state == "up", 20, "its recovery is seen")
+
+
 @on_one_queueing
 def test_a_reload_that_fails_and_one_over_the_socket_keep_it(site: Runtime) -> None:
     assert site.lbgen("drain", site.fleet(), "chat/gpu-1").returncode == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.problems import LbgenError
+from lbgen.reading import read_text
 from lbgen.render import HEADER_MARK
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _expect_regular(path: Path) -> None:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="surrogateescape")
+        return read_text(path, errors="surrogateescape")
     except OSError as error:
         raise LbgenError(f"{path}: cannot be read: {error.strerror}") from None
 

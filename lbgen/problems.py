@@ -77,3 +77,15 @@ def path_text(path: Path) -> str:
         else:
             text += f".{part}" if text else part
     return text
+
+
+def printable(text: str) -> str:
+    """Return a text of others, such as a program's last words, that cannot steer the terminal.
+
+    Odd file names stay what they are.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() or one in "\n\t" or "\ud800" <= one <= "\udfff" else "\ufffd" for one in text
+    )

@@ -15,6 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from lbgen.fleet.shares import shared_out
 from lbgen.fleet.source import paused_collector
 from lbgen.problems import LbgenError
+from lbgen.reading import opened
 from lbgen.secret_values import RealSecrets
 from lbgen.targets.answers import files_mark
 from lbgen.targets.registry import TARGETS
@@ -147,11 +148,32 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return super().getattr(obj, attribute)
 
 
+class _OwnTemplates(jinja2.FileSystemLoader):
+    """The user's folder: regular files alone, for a pipe would be waited for."""
+
+    def get_source(
+        self, environment: jinja2.Environment, template: str
+    ) -> tuple[str, str, Callable[[], bool]]:
+        """Return the text of a template; raises `LbgenError` for one that cannot be read."""
+        for folder in self.searchpath:
+            place = os.path.join(folder, template)  # noqa: PTH118 - pathlib costs start-up time
+            if os.path.exists(place):  # noqa: PTH110 - likewise
+                _expect_readable(place)
+        return super().get_source(environment, template)
+
+
+def _expect_readable(place: str) -> None:
+    try:
+        opened(place).close()
+    except OSError as error:
+        raise LbgenError(f"{place}: cannot be read: {error.strerror}") from None
+
+
 def _environment(target: Target, templates: Path | None) -> jinja2.Environment:
     builtin = jinja2.FileSystemLoader(builtin_templates())
     loaders: list[jinja2.BaseLoader] = [builtin, jinja2.PrefixLoader({"builtin": builtin})]
     if templates is not None:
-        loaders.insert(0, jinja2.FileSystemLoader(templates))
+        loaders.insert(0, _OwnTemplates(templates))
     environment = _Sandbox(
         loader=jinja2.ChoiceLoader(loaders),
         undefined=jinja2.StrictUndefined,

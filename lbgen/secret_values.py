@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lbgen.problems import LbgenError
+from lbgen.reading import MIB, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lbgen.model import Secret
+
+MAX_BYTES = MIB
+"""Of a file that holds a secret."""
 
 
 class RealSecrets:
@@ -38,7 +41,7 @@ class RealSecrets:
 
     def _from_file(self, secret: Secret) -> str:
         try:
-            return Path(secret.reference).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+            return read_text(secret.reference, most=MAX_BYTES).removesuffix("\n")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise LbgenError(f"the secret {secret} cannot be read: {reason}") from None

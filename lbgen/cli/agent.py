@@ -14,6 +14,7 @@ from lbgen.cli.options import Command, fleet_options, option
 from lbgen.engines import ENGINES
 from lbgen.fleet.shares import shared_out
 from lbgen.problems import LbgenError
+from lbgen.reading import opened
 from lbgen.strategies.registry import STRATEGIES
 from lbgen.units import Address, parse_address, parse_duration
 
@@ -96,6 +97,8 @@ def _watched(pool: Pool) -> list[Watched]:
 def _tls(wanted: ServerTls) -> TlsWords:
     """Return how the servers' certificates are checked, as HAProxy does; raises `LbgenError`."""
     try:
+        if wanted.ca:
+            opened(wanted.ca).close()  # Python's TLS would wait for a pipe
         context = ssl.create_default_context(cafile=wanted.ca) if wanted.verify else False
     except OSError as error:
         raise LbgenError(f"{wanted.ca}: cannot be read as certificates: {error}") from None

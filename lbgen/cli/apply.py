@@ -28,7 +28,8 @@ from lbgen.deploy.reload import (
 )
 from lbgen.deploy.smoke import smoke, smoke_for
 from lbgen.files import has_header
-from lbgen.problems import LbgenError
+from lbgen.problems import LbgenError, printable
+from lbgen.reading import read_text
 from lbgen.render import render
 from lbgen.runtimes.spec import NoProgramError
 from lbgen.secret_values import RealSecrets
@@ -152,7 +153,7 @@ def _carry_out(console: Console, job: Job, form: str) -> int:
     if _as_json(console, form, {"target": job.target, "outcome": outcome, **values(plan)}):
         return 0
     for step in gathered(plan.steps):
-        console.result(f"{job.target}: {in_words(step)}")
+        console.result(printable(f"{job.target}: {in_words(step)}"))
     if plan.is_empty:
         console.result(f"{job.target}: no changes" + (", and loaded now" if plan.loaded else ""))
     return 0
@@ -161,7 +162,7 @@ def _carry_out(console: Console, job: Job, form: str) -> int:
 def _as_json(console: Console, form: str, value: dict[str, Any]) -> bool:
     """Print what came of it for programs, if they are who asked; tell whether they did."""
     if form == "json":
-        console.result(json.dumps(value, indent=2, ensure_ascii=False))
+        console.result(printable(json.dumps(value, indent=2, ensure_ascii=False)))
     return form == "json"
 
 
@@ -196,8 +197,8 @@ def _refuse_taken(main: Path) -> None:
     Where the old file is not ours, nobody knows which addresses the balancer itself holds.
     """
     old = main.parent.parent / main.name
-    text = old.read_text(errors="replace") if old.exists() else ""
-    taken = taken_addresses(text, main.read_text(errors="replace")) if has_header(text) else []
+    text = read_text(old, errors="replace") if old.exists() else ""
+    taken = taken_addresses(text, read_text(main, errors="replace")) if has_header(text) else []
     if taken:
         raise RefusedError(f"another program listens on {', '.join(taken)}: a reload would fail")
 

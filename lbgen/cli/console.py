@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from lbgen.problems import Severity
+from lbgen.problems import Severity, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,16 +38,16 @@ class Console:
     def note(self, text: str) -> None:
         """Print what is good to know, unless the user wants quiet."""
         if not self.quiet:
-            _say(text)
+            _say(printable(text))
 
     def detail(self, text: str) -> None:
         """Print what only somebody looking for a fault wants to know."""
         if self.verbose:
-            _say(self.styled(text, "dim"))
+            _say(self.styled(printable(text), "dim"))
 
     def error(self, text: str) -> None:
         """Print why the work could not be done."""
-        _say(f"lbgen: {self.styled('error', 'error')}: {text}")
+        _say(f"lbgen: {self.styled('error', 'error')}: {printable(text)}")
 
     def problems(self, problems: Iterable[Problem]) -> None:
         """Print problems for people, each with its line, a caret and a hint; quiet leaves the errors."""

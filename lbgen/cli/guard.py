@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from errno import EPIPE
+from errno import EBADF, EPIPE
+from io import TextIOBase
 from typing import TYPE_CHECKING, TextIO
 
 import click
@@ -75,13 +76,31 @@ def _run(arguments: Sequence[str], console: Console) -> int:
 
 def _prepare_streams() -> None:
     """Make the output the same bytes everywhere: UTF-8, and odd file names come out as they came in."""
+    _occupy_descriptors()
     if sys.stdout is None:  # closed by the shell: >&-
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - it stays open
+        sys.stdout = _Closed()
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 - it stays open
     for stream, errors in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors=errors, newline="\n")
+
+
+class _Closed(TextIOBase):
+    """Standard output that the shell closed: a result that is lost is a failure, and no result is none."""
+
+    def write(self, text: str, /) -> int:
+        """Fail, when there is something to write."""
+        if text:
+            raise OSError(EBADF, "is closed")
+        return 0
+
+
+def _occupy_descriptors() -> None:
+    """Let no file that is opened later take the place of a closed standard stream."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
 
 
 def _system_error(error: OSError, console: Console) -> int:

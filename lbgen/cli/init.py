@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -121,10 +122,15 @@ def _scalar(text: str) -> str:
 
 def _write_new(path: str, text: str) -> None:
     try:
-        with open(path, "x", encoding="utf-8") as stream:  # noqa: PTH123 - "x" is the point
-            stream.write(text)
+        stream = open(path, "x", encoding="utf-8")  # noqa: PTH123, SIM115 - "x" is the point
     except FileExistsError:
         raise LbgenError(f"{path}: is there already, and is left alone") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise LbgenError(f"{path}: cannot be written: {reason}") from None
+    try:
+        with stream:
+            stream.write(text)
+    except OSError as error:
+        os.unlink(path)  # noqa: PTH108 - half a file is none
+        raise LbgenError(f"{path}: cannot be written: {error.strerror}") from None

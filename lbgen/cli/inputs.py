@@ -12,6 +12,7 @@ from lbgen.cli.options import nearest
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
 from lbgen.problems import FleetError, LbgenError
+from lbgen.reading import MOST, opened
 from lbgen.targets.registry import TARGETS
 from lbgen.units import parse_duration
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from lbgen.model import Fleet, TargetSettings
 
 STANDARD_INPUT = "<stdin>"
-MAX_BYTES = 256 * 1024**2
 """No fleet is larger: 100,000 servers are 8 MB. Reading ``/dev/zero`` has to end somewhere."""
 
 
@@ -93,15 +93,15 @@ def _read_standard_input() -> Source:
 
 def _read_file(name: str) -> Source:
     try:
-        with open(name, "rb") as stream:  # noqa: PTH123 - pathlib is 2 ms that only this would pay for
+        with opened(name, pipe=True) as stream:
             return Source(name, _decoded(name, _limited(stream, name)))
     except OSError as error:
         raise LbgenError(f"{name}: cannot be read: {error.strerror}") from None
 
 
 def _limited(stream: BinaryIO, name: str) -> bytes:
-    data = stream.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
+    data = stream.read(MOST + 1)
+    if len(data) > MOST:
         raise LbgenError(f"{name}: is larger than 256 MiB, which no fleet file is")
     return data
 

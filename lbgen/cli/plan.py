@@ -18,7 +18,7 @@ from lbgen.deploy.kept import as_json, kept
 from lbgen.deploy.plan import MAX_CHANGE, make_plan
 from lbgen.deploy.words import Step
 from lbgen.files import known_secrets
-from lbgen.problems import LbgenError
+from lbgen.problems import LbgenError, printable
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
 from lbgen.targets.registry import TARGETS
@@ -77,7 +77,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     here = version_here(settings.name, CHECKERS[settings.name], choice)
     if here and (other := differs(here, settings.version)):
         console.note(f"{settings.name} here is {here}{other}")
-    console.result({"text": _text, "json": _json, "markdown": _markdown}[form](plan, diff=diff))
+    console.result(printable({"text": _text, "json": _json, "markdown": _markdown}[form](plan, diff=diff)))
     return 1 if exit_code and not plan.is_empty else 0
 
 

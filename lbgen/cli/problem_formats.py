@@ -59,7 +59,7 @@ def _text(problem: Problem, lines: Mapping[str, list[str]], color: bool) -> str:
     place = f"{problem.location}: " if problem.location else ""
     style = _RED if problem.is_error else _YELLOW
     head = paint(f"{problem.severity.value}[{problem.code}]", style)
-    parts = [f"{paint(place, _BOLD)}{head}: {_one_line(problem.message)}"]
+    parts = [f"{paint(_printable(place), _BOLD)}{head}: {_one_line(problem.message)}"]
     parts += _excerpt(problem, lines, paint)
     if problem.hint:
         parts.append(f"  {paint('hint', _CYAN)}: {_one_line(problem.hint)}")

@@ -17,6 +17,7 @@ from lbgen.cli.options import (
     or_standard_output,
     templates_option,
 )
+from lbgen.problems import printable
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets, StandInSecrets
 from lbgen.targets.registry import TARGETS
@@ -193,7 +194,7 @@ def _look(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> in
         console.note(f"not to be had here: {names}; files that hold secrets are taken as they are")
     differing = [change for change in changes if change.kind != "same"]
     if wanted.diff and differing:
-        console.result(diff(differing))
+        console.result(printable(diff(differing)))
     _report(console, changes, wanted, _FOUND)
     if not differing:
         console.note(f"nothing differs in {directory}")

@@ -31,16 +31,20 @@ def expect_writable(name: str | None, *kinds: str) -> None:
         raise click.UsageError(f"--report: name it {' or '.join(f'FILE{kind}' for kind in kinds)}")
     if path.is_dir():
         raise LbgenError(f"{name}: cannot be written: it is a folder")
+    if path.exists() and not path.is_file():
+        raise LbgenError(f"{name}: cannot be written: it is no regular file")
     if not path.parent.is_dir():
         raise LbgenError(f"{name}: cannot be written: there is no folder {path.parent}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
+    if not os.access(path.resolve().parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise LbgenError(f"{name}: cannot be written: no permission")
 
 
 def write_report(console: Console, name: str, text: str) -> None:
-    """Write a report and say so; raises `LbgenError`."""
+    """Write a report whole, or leave what was there, and say so; raises `LbgenError`."""
+    from lbgen.files import replace_file  # noqa: PLC0415 - most calls write no report
+
     try:
-        Path(name).write_text(text, encoding="utf-8")
+        replace_file(Path(name), text)
     except OSError as error:
         raise LbgenError(f"{name}: cannot be written: {error.strerror}") from None
     console.note(f"written {name}")

@@ -50,12 +50,14 @@ class Wanted(NamedTuple):
 @option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
 @option("--interval", default="2s", show_default=True, help="Time between two looks of --watch.")
 @format_option("For people or for programs; with --watch one JSON text a line.", name="form")
-@option("--exit-code", is_flag=True, help="Exit 1 when servers run otherwise than the fleet says.")
+@option(
+    "--exit-code", is_flag=True, help="Exit 1 when servers run otherwise than the fleet says, or unchecked."
+)
 @click.pass_obj
 def command(console: Console, /, request: FleetRequest, **options: Any) -> int:  # noqa: ANN401 - click's
     """Show what runs now: each server's state, requests in flight, queue, rate and last check.
 
-    HAProxy tells it over its runtime socket, and where its servers differ from the fleet,
+    HAProxy tells it over its runtime socket, and where its servers differ from the fleet, or are not checked,
     this is said. Open-source NGINX tells its connections and requests alone, by the metrics
     listener. Exit 2: a balancer does not answer.
     """
@@ -131,7 +133,9 @@ def _watch(console: Console, ask: Callable[[], Iterator[Answer]], wanted: Wanted
 def _code(answers: list[Answer], wanted: Wanted) -> int:
     if any(isinstance(answer, NoStatus) for answer in answers):
         return 2
-    differ = any(isinstance(answer, HaproxyStatus) and answer.differences for answer in answers)
+    differ = any(
+        isinstance(answer, HaproxyStatus) and (answer.differences or answer.unchecked) for answer in answers
+    )
     return 1 if differ and wanted.exit_code else 0
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.deploy.running import UNRESOLVED
 from lbgen.deploy.status import HaproxyStatus, NoStatus
+from lbgen.problems import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -13,12 +14,13 @@ if TYPE_CHECKING:
     from lbgen.deploy.running import RunningServer
     from lbgen.deploy.status import NginxStatus
 
+_UNCHECKED = "is not checked: no health check of it has finished since HAProxy started"
 _HEAD = ("", "state", "weight", "in flight", "queued", "req/s", "last check")
 
 
 def text_of(status: HaproxyStatus | NginxStatus) -> str:
-    """Return what people read."""
-    return _haproxy(status) if isinstance(status, HaproxyStatus) else _nginx(status)
+    """Return what people read: what the balancer says cannot steer their terminal."""
+    return printable(_haproxy(status) if isinstance(status, HaproxyStatus) else _nginx(status))
 
 
 def value_of(status: HaproxyStatus | NginxStatus | NoStatus) -> dict[str, Any]:
@@ -61,6 +63,7 @@ def _server_value(server: RunningServer) -> dict[str, Any]:
         "queued": server.queued,
         "rate": server.rate,
         "check": server.check or None,
+        "unchecked": server.unchecked,
         "since_s": server.since_s,
     }
 
@@ -72,6 +75,7 @@ def _haproxy(status: HaproxyStatus) -> str:
         total = (f"pool {name}", "", "", f"{pool.in_flight}", f"{pool.queued}", f"{pool.rate}", "")
         lines += ["", *_table([_HEAD, total, *(_row(server) for server in servers)])]
         lines += [f"  {one.server} {one.words}" for one in status.differences if one.pool == name]
+        lines += [f"  {one.name} {_UNCHECKED}" for one in status.unchecked if one.pool == name]
         free = len(status.of(name)) - len(servers)
         if free:
             lines.append(f"  places for servers that are not discovered: {free}")
@@ -83,7 +87,8 @@ def _row(server: RunningServer) -> tuple[str, ...]:
     state = {"drain": "drained", "maint": "maintenance", "": server.status.lower()}[server.held]
     cap = f"{server.in_flight}/{server.cap}" if server.cap else f"{server.in_flight}"
     since = "" if server.since_s is None or server.since_s < 0 else f" for {_duration(server.since_s)}"
-    row = (state + since, f"{server.weight}", cap, f"{server.queued}", f"{server.rate}", server.check or "-")
+    check = "none finished" if server.unchecked else server.check or "-"
+    row = (state + since, f"{server.weight}", cap, f"{server.queued}", f"{server.rate}", check)
     return (f"  {server.name}", *row)
 
 

@@ -23,6 +23,7 @@ from lbgen.deploy.live import change, obstacle
 from lbgen.deploy.plan import MAX_CHANGE, make_plan
 from lbgen.files import tidy, write_files
 from lbgen.problems import LbgenError
+from lbgen.reading import read_text
 from lbgen.targets.answers import files_named
 
 if TYPE_CHECKING:
@@ -280,7 +281,7 @@ def _reload_back(job: Job, reload: Reload, say: Callable[[str], None]) -> bool:
     """Reload the old files and tell whether they run."""
     time.sleep(SETTLE_S.get(job.target, 0))
     main = job.directory / job.files[0].path
-    text = main.read_text(encoding="utf-8", errors="surrogateescape")
+    text = read_text(main, errors="surrogateescape")
     file = READERS[job.target](text)
     with through_reload(job.socket, main, file, file, say):
         reload.act()

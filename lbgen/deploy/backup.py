@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.files import NEW, copy_whole
 from lbgen.problems import LbgenError
+from lbgen.reading import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -97,7 +98,7 @@ class Backup:
         if not self.unfinished:
             return []
         try:
-            names = json.loads(self._mark.read_text(encoding="utf-8"))
+            names = json.loads(read_text(self._mark))
         except ValueError:
             names = None
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

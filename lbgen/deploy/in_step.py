@@ -10,6 +10,7 @@ import json
 from typing import TYPE_CHECKING
 
 from lbgen.files import replace_file
+from lbgen.reading import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,7 @@ RECORD = ".lbgen-in-step.json"
 def names_for(directory: Path, files: str) -> frozenset[str]:
     """Return what the live probe of a balancer that runs these files may name."""
     try:
-        note = json.loads((directory / RECORD).read_text(encoding="utf-8"))
+        note = json.loads(read_text(directory / RECORD))
         loaded = {str(note["loaded"])} if note["files"] == files else set()
     except (OSError, ValueError, TypeError, KeyError):
         loaded = set()

@@ -11,21 +11,23 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.deploy.drain import take_out
 from lbgen.deploy.running import running
-from lbgen.deploy.runtime_socket import RuntimeSocket
+from lbgen.deploy.runtime_socket import RuntimeSocket, number
 from lbgen.files import replace_file
 from lbgen.problems import LbgenError
+from lbgen.reading import read_text
 from lbgen.targets.haproxy.quoting import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from lbgen.deploy.inventory import Inventory
+    from lbgen.deploy.inventory import Inventory, ServerEntry
     from lbgen.deploy.running import RunningServer
 
 STATE_FILE = ".lbgen-kept-servers"
@@ -33,6 +35,11 @@ NEW_PROCESS_S = 15.0
 """How long the new process may take to answer on the socket."""
 _ADMIN = {"drain": 8, "maint": 1}
 """``srv_admin_state``: forced to drain, forced into maintenance."""
+_NOT_CHECKED_YET, _CHECKS_ON = 1, 6
+"""``srv_check_status`` INI, and ``srv_check_state`` configured and enabled.
+
+With a status of 0 the new process never checks the server again, or ends at its first check (2.6 to 3.2).
+"""
 _AGENT_OFF = 18
 """``srv_agent_state``: configured, an agent, and not enabled: 'ready' from the agent would end the drain."""
 
@@ -45,6 +52,8 @@ class Kept(NamedTuple):
     state: str
     """``drain`` or ``maint``."""
     agent: bool
+    failing: bool = False
+    """Its health check failed before the reload."""
 
     @property
     def words(self) -> str:
@@ -60,7 +69,7 @@ def kept(place: str, old: Inventory, new: Inventory) -> tuple[Kept, ...]:
     file takes out itself.
     """
     return tuple(
-        Kept(pool, name, server.held, server.agent)
+        Kept(pool, name, server.held, server.agent, server.state == "down")
         for (pool, name), server in running(RuntimeSocket(place)).items()
         if server.held and _state(old, pool, name) and _state(new, pool, name) == "up"
         if server.held == "drain" or _state(old, pool, name) != "down"
@@ -105,7 +114,7 @@ def _told_to_the_new_process(
     place: str, main: Path, held: tuple[Kept, ...], new: Inventory
 ) -> Iterator[None]:
     state = main.parent / STATE_FILE
-    text = main.read_text(encoding="utf-8", errors="surrogateescape")
+    text = read_text(main, errors="surrogateescape")
     naming = _naming(text, _folder_of_haproxy(place, main) / STATE_FILE)
     try:
         replace_file(state, _state_text(held, new))
@@ -139,21 +148,30 @@ def _naming(text: str, state: PurePosixPath) -> str:
 
 
 def _state_text(held: tuple[Kept, ...], new: Inventory) -> str:
-    """Return a state file in HAProxy's format 1: up, with the new file's weight and port, and taken out.
+    """Return a state file in HAProxy's format 1: with the new file's weight and port, and taken out.
 
-    All else is what a new process begins with: `-` and 0 change nothing (2.6 to 3.2). Backends and servers
-    are found by name; the numbers need not be right.
+    All else is what a new process begins with: `-` and 0 change nothing (2.6 to 3.2), but for the checks.
+    Backends and servers are found by name; the numbers need not be right.
     """
     rows = []
     for one in held:
         entry = new.pools[one.pool].servers[one.server]
         port = entry.address.rpartition(":")[2]
         agent = _AGENT_OFF if one.agent else 0
+        checked = "check" in entry.rest
+        running = 0 if one.failing and checked else 2
         rows.append(
-            f"1 {one.pool} 1 {one.server} - 2 {_ADMIN[one.state]} {entry.weight} {entry.weight} "
-            f"0 0 0 0 0 {agent} 0 0 - {port} -"
+            f"1 {one.pool} 1 {one.server} - {running} {_ADMIN[one.state]} {entry.weight} {entry.weight} 0 "
+            f"{_NOT_CHECKED_YET} 0 {_health(entry) if running else 0} {_CHECKS_ON if checked else 0} {agent} "
+            f"0 0 - {port} -"
         )
     return "\n".join(["1", *rows, ""])
+
+
+def _health(entry: ServerEntry) -> int:
+    """Return HAProxy's count for a server that is up and failed no check lately (its defaults: 2 and 3)."""
+    said = dict(pairwise(entry.rest))
+    return (number(said.get("rise")) or 2) + (number(said.get("fall")) or 3) - 1
 
 
 def _see_to_it(place: str, held: tuple[Kept, ...], old_pid: str, say: Callable[[str], None]) -> None:

@@ -16,6 +16,7 @@ from lbgen.deploy.asking import asked, reason_of, url_of
 from lbgen.deploy.runtime_socket import RuntimeSocket
 from lbgen.model import State
 from lbgen.problems import LbgenError
+from lbgen.reading import read_text
 from lbgen.targets.answers import files_named
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def by_pid_file(target: str, path: Path) -> Reload:
 
 def _process_in(path: Path) -> int:
     """Return the number in a PID file; raises `ValueError` for those that stand for several processes."""
-    number = int(path.read_text().split()[0])
+    number = int(read_text(path).split()[0])
     if number <= 1:
         raise ValueError(f"{number} is no process of its own")
     return number

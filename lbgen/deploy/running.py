@@ -52,6 +52,11 @@ class RunningServer(NamedTuple):
         return {"no": "up", "nolb": "drain"}.get(word, word)
 
     @property
+    def unchecked(self) -> bool:
+        """Tell whether it has health checks, and none of them has finished since the process started."""
+        return self.check in {"INI", "UNK"} and self.state != "maint"
+
+    @property
     def held(self) -> str:
         """How it was taken out of rotation at run time: ``drain`` or ``maint``; empty when it was not.
 

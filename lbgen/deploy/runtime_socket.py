@@ -8,7 +8,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.problems import LbgenError
+from lbgen.problems import LbgenError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -48,7 +48,7 @@ class RuntimeSocket:
             with self._connect() as connection:
                 connection.settimeout(TIMEOUT_S)
                 connection.sendall(command.encode() + b"\n")
-                return b"".join(self._parts(connection)).decode("utf-8", "replace")
+                return printable(b"".join(self._parts(connection)).decode("utf-8", "replace"))
         except OSError as error:
             raise LbgenError(
                 f"{self.place}: no answer on the runtime socket: {error.strerror or error}"

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 STUB_STATUS = "/stub_status"
 TIMEOUT_S = 5.0
+CHECKED_BY_S = 60
+"""By when a server's first health check should have finished, seconds after the start."""
 _EVERY_ADDRESS = {"*": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 _STUB = re.compile(
     r"Active connections: (\d+)\s+server accepts handled requests\s+(\d+) (\d+) (\d+)\s+"
@@ -41,6 +43,15 @@ class HaproxyStatus(NamedTuple):
     servers: Mapping[tuple[str, str], RunningServer]
     differences: tuple[Difference, ...]
     """From what the fleet says."""
+
+    @property
+    def unchecked(self) -> tuple[RunningServer, ...]:
+        """Servers that get requests, and whose first health check has not finished in due time."""
+        return tuple(
+            server
+            for server in self.servers.values()
+            if server.unchecked and (server.check == "UNK" or self.uptime_s >= CHECKED_BY_S)
+        )
 
     def of(self, pool: str) -> list[RunningServer]:
         """Return a pool's servers."""

@@ -15,6 +15,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.problems import LbgenError
+from lbgen.reading import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -78,7 +79,7 @@ def read_calibrations(paths: Iterable[Path]) -> Calibration:
 def read_calibration(path: Path) -> Calibration:
     """Return what a file says; raises `LbgenError` for one that says nothing of use."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_text(path))
         points = tuple(point for point in _points(data) if point.token_s > 0 and point.in_flight > 0)
     except OSError as error:
         raise LbgenError(f"{path}: cannot be read: {error.strerror}") from None

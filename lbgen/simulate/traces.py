@@ -11,17 +11,21 @@ import csv
 import json
 from datetime import UTC, datetime
 from heapq import heappop, heappush
+from io import TextIOWrapper
 from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.problems import FleetError, LbgenError, Location, Problem
+from lbgen.reading import opened
 from lbgen.simulate.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+LARGEST = 4 * 1024**3
+"""Bytes of a trace."""
 MOST_PROBLEMS = 20
 MOONCAKE_CHUNK = 512
 MOST_TOKENS = 10_000_000
@@ -93,7 +97,7 @@ def _request(entry: tuple[float, int, Row], pace: float) -> Request:
 def read_trace(path: Path, *, skip_bad_rows: bool = False) -> Trace:
     """Return the trace in a file; raises `FleetError` with the place of each bad row, unless skipped."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
+        with TextIOWrapper(opened(path, LARGEST), encoding="utf-8-sig", newline="") as stream:
             reader = _json_rows if path.suffix == ".jsonl" else _csv_rows
             rows, problems = _collect(reader(str(path), stream))
     except OSError as error:

@@ -11,6 +11,7 @@ from lbgen.fields import INVALID, Choice, Duration, Field, Group, Integer, ListO
 from lbgen.fields.base import bad_value
 from lbgen.fleet.source import Source, read
 from lbgen.problems import FleetError, LbgenError
+from lbgen.reading import read_text
 from lbgen.simulate.arrivals import ARRIVALS
 from lbgen.simulate.closed import Closed
 from lbgen.simulate.request import Request
@@ -160,7 +161,7 @@ class Mixed(Generated):
 def read_workload(path: Path) -> Workload:
     """Return the workload in a file; raises `FleetError` with the place of everything that is wrong."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, encoding="utf-8-sig")
     except OSError as error:
         raise LbgenError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

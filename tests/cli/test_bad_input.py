@@ -70,6 +70,37 @@ def test_what_cannot_be_read(lbgen, tmp_path, name, reason):
     assert len(ended.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "pipe"],
+        ["check", "/dev/zero"],
+        ["check", "f.yaml", "pipe"],
+        ["check", "--binary", "none", "discovers.yaml"],
+        ["render", "-t", "haproxy", "-o", "out", "secret.yaml"],
+        ["render", "-t", "nginx", "--templates", "own", "f.yaml"],
+        ["simulate", "f.yaml", "--workload", "pipe.yaml"],
+        ["simulate", "f.yaml", "--workload", "pipe.csv"],
+        ["simulate", "f.yaml", "--calibrate", "pipe"],
+    ],
+    ids=" ".join,
+)
+def test_a_pipe_or_a_device_is_not_waited_for(lbgen, tmp_path, arguments):
+    for name in ("pipe", "pipe.yaml", "pipe.csv", "own/nginx/nginx.conf.j2"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "f.yaml").write_text("pools: {chat: {servers: [gpu-0:8000], engine: vllm}}\n")
+    (tmp_path / "discovers.yaml").write_text("pools: {chat: {discover: {file: pipe}}}\n")
+    (tmp_path / "secret.yaml").write_text(
+        "pools: {chat: {servers: [gpu-0:8000]}}\n"
+        f"clients: {{a: {{key: 'file:{tmp_path}/pipe'}}}}\n"
+        "listeners: {public: {bind: 127.0.0.1:8080, auth: {clients: all}}}\n"
+    )
+    ended = lbgen(*arguments)
+    assert ended.code in {1, 2}
+    assert "is no regular file" in ended.err
+
+
 def test_a_file_without_permission(lbgen, smallest):
     smallest.chmod(0)
     root = os.geteuid() == 0

@@ -48,13 +48,40 @@ def test_a_full_disk(arguments):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"), [("schema >&-", 0), ("rendr 2>&-", 2), ("render - -t nginx <&-", 2)]
+    ("arguments", "code"),
+    [("schema >&-", 2), ("--version >&-", 2), ("rendr 2>&-", 2), ("render - -t nginx <&-", 2)],
 )
 def test_closed_streams(arguments, code):
     command = f"{sys.executable} -m lbgen {arguments}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == code
     assert "Traceback" not in done.stderr
+
+
+def test_a_result_that_is_lost_is_told(tmp_path):
+    (tmp_path / "f.yaml").write_text("pools: {chat: {servers: [gpu-0:8000]}}\n")
+    command = f"{sys.executable} -m lbgen -q render f.yaml -t nginx"
+    lost = subprocess.run(["bash", "-c", f"{command} >&-"], capture_output=True, cwd=tmp_path, check=False)
+    assert (lost.returncode, lost.stderr) == (2, b"lbgen: error: standard output: is closed\n")
+    none = subprocess.run(["bash", "-c", f"{command} -o out >&-"], cwd=tmp_path, check=False)
+    assert none.returncode == 0, "there is no result to lose"
+    assert (tmp_path / "out/nginx/nginx.conf").read_text().startswith("#")
+
+
+@pytest.mark.parametrize("old", ["", "the old one"])
+def test_a_report_is_written_whole_or_not_at_all(tmp_path, old):
+    (tmp_path / "f.yaml").write_text("pools: {chat: {servers: [gpu-0:8000], engine: vllm}}\n")
+    if old:
+        (tmp_path / "r.html").write_text(old)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    command = f"ulimit -f 4; {sys.executable} -m lbgen simulate f.yaml --requests 50 --report r.html"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 2
+    assert "r.html: cannot be written" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    assert not old or (tmp_path / "r.html").read_text() == old
 
 
 def test_ctrl_c_while_everything_is_imported():

@@ -14,6 +14,7 @@ STATS = "pxname,svname,type,scur,qcur,rate,status,slim,check_status,check_code,l
 class Server:
     def __init__(self, **values: object) -> None:
         self.admin, self.weight, self.agent, self.in_flight, self.cap = 0, 1, 0, 0, ""
+        self.check = "L7OK,200"
         self.__dict__ |= values
 
     @property
@@ -65,7 +66,7 @@ class FakeHaproxy:
     def _stat(self, name: str) -> str:
         server = self.servers[name]
         count, server.in_flight = server.in_flight, max(server.in_flight - 1, 0)
-        return f"chat,{name},2,{count},0,3,{server.status},{server.cap},L7OK,200,,61"
+        return f"chat,{name},2,{count},0,3,{server.status},{server.cap},{server.check},,61"
 
     def _state(self, name: str) -> str:
         server = self.servers[name]

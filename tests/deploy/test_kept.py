@@ -82,6 +82,16 @@ def test_the_new_process_is_told_by_a_state_file(tmp_path: Path) -> None:
     assert not (tmp_path / ".lbgen-kept-servers").exists()
 
 
+def test_the_new_process_goes_on_checking_them(tmp_path: Path) -> None:
+    main = tmp_path / "haproxy.cfg"
+    main.write_text(text())
+    _, state, _ = reloaded(tmp_path, main, restores=True)
+    status, _, health, checks = state.splitlines()[1].split()[10:14]
+    assert int(status) > 0, "with 0 the server is never checked again"
+    assert int(health) >= 2, "up"
+    assert int(checks) == 6, "configured and enabled"
+
+
 def test_a_state_file_of_the_users_own_is_left_alone(tmp_path: Path) -> None:
     main = tmp_path / "haproxy.cfg"
     own = text().replace("global\n", "global\n    server-state-file /own\n", 1)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,6 +48,21 @@ def test_a_server_in_text_and_json(tmp_path: Path) -> None:
         "L7OK 200",
     )
     assert value_of(status)["uptime_s"] == 61
+
+
+def test_a_server_that_is_never_checked_is_told(tmp_path: Path) -> None:
+    status = asked(tmp_path, inventory(), check="UNK,")._replace(pools={"chat": RunningPool(0, 0, 0)})
+    assert [server.name for server in status.unchecked] == ["10.0.0.1"]
+    assert "10.0.0.1 is not checked: no health check of it has finished" in text_of(status)
+    assert value_of(status)["pools"][0]["servers"][0]["unchecked"] is True
+
+
+def test_what_a_lying_socket_says_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    lying = "L7OK\x1b]0;owned\x07\x9b2J,200"
+    status = asked(tmp_path, inventory(), check=lying)._replace(pools={"chat": RunningPool(0, 0, 0)})
+    assert "owned" in text_of(status)
+    assert text_of(status).replace("\n", "").isprintable()
+    assert json.dumps(value_of(status), ensure_ascii=False).isprintable()
 
 
 def test_the_table_and_what_differs(tmp_path: Path) -> None:

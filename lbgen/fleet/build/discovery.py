@@ -9,6 +9,7 @@ import yaml
 
 from lbgen.fleet.build.servers import Draft
 from lbgen.problems import LbgenError
+from lbgen.reading import MIB, read_bytes
 from lbgen.units import parse_address
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from lbgen.fleet.build.context import Context
     from lbgen.problems import Path
 
-MAX_BYTES = 16 * 1024**2
+MAX_BYTES = 16 * MIB
 
 
 def discovered(context: Context, name: str, path: Path) -> list[Draft] | None:
@@ -40,10 +41,8 @@ def _file(context: Context, name: str, path: Path) -> FilePath:
 
 def _groups(file: FilePath) -> list[Any]:
     try:
-        if file.stat().st_size > MAX_BYTES:
-            raise LbgenError(f"it is larger than {MAX_BYTES // 1024**2} MiB")
         # JSON is YAML, too.
-        data = yaml.load(file.read_bytes(), yaml.CSafeLoader)
+        data = yaml.load(read_bytes(file, MAX_BYTES), yaml.CSafeLoader)
     except OSError as error:
         raise LbgenError(f"it cannot be read: {error.strerror}") from None
     except (yaml.YAMLError, RecursionError) as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.checker.certificate import throwaway_bundle
 from lbgen.checker.surroundings import Surroundings
+from lbgen.reading import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,7 +112,7 @@ def contents_of(fleet: Fleet) -> dict[str, bytes]:
     for path in map(Path, files_of(fleet)):
         for one in sorted(path.iterdir()) if path.is_dir() else [path]:
             if one.is_file():
-                found[str(one)] = one.read_bytes()
+                found[str(one)] = read_bytes(one)
     return found
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.model import Secret
 from lbgen.problems import LbgenError
+from lbgen.reading import read_text
 from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.quoting import format_word, quote
 from lbgen.targets.haproxy.views import Section, syntax
@@ -97,7 +98,7 @@ class Assembly:
 
 def _pem_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="ascii").strip()
+        return read_text(path, encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not PEM text"
         raise LbgenError(
