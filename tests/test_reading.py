@@ -24,7 +24,7 @@ def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/full", "/dev/tty"])
 def test_a_device_is_not_read(device: str) -> None:
-    with pytest.raises(OSError, match="no regular file|No such device"):
+    with pytest.raises(OSError, match=r"no regular file|No such device"):
         read_bytes(device)
 
 

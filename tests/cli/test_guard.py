@@ -75,9 +75,7 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path, old):
         (tmp_path / "r.html").write_text(old)
     before = sorted(path.name for path in tmp_path.iterdir())
     command = f"ulimit -f 4; {sys.executable} -m lbgen simulate f.yaml --requests 50 --report r.html"
-    done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 2
     assert "r.html: cannot be written" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == before
