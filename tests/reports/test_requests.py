@@ -31,12 +31,12 @@ def test_stripping_what_the_engine_needs() -> None:
 
 
 def test_a_header_that_nginx_drops() -> None:
-    """`api_key` vanishes there, with nothing in the log (opta PR#50)."""
+    """`api_key` vanishes there, with nothing in the log (opta PR#50): the rendered files let it in."""
     route = "routes:\n  - {header: {api_key: x}, pool: chat}\n  - {pool: chat}"
-    found = problems(fleet_text(listener=route, target="nginx: {}"))
+    assert codes(fleet_text(listener=route, target="nginx: {}")) == []
+    found = problems(fleet_text(listener=f"behind_proxy: true\n{route}", target="nginx: {}"))
     assert [problem.code for problem in found] == ["underscore-header"]
     assert "api-key" in found[0].hint
-    assert codes(fleet_text(listener=route)) == []
 
 
 @pytest.mark.parametrize(

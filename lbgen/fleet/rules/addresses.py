@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.fleet.rules.rule import Finding, Rule, is_everywhere, is_loopback
+from lbgen.fleet.rules.rule import Finding, Rule, is_loopback, is_loopback_name
 from lbgen.problems import Severity
 
 if TYPE_CHECKING:
@@ -21,30 +21,9 @@ def localhost(fleet: Fleet) -> Iterator[Finding]:
     """Find servers called localhost."""
     for pool in fleet.pools:
         for server in pool.servers:
-            if server.address.host.lower() in {"localhost", "localhost."}:
+            if is_loopback_name(server.address.host):
                 message = "'localhost' may be ::1 or 127.0.0.1, and the engine listens on one of them"
                 yield Finding(server.path, message, f"write 127.0.0.1:{server.address.port}")
-
-
-def loop(fleet: Fleet) -> Iterator[Finding]:
-    """Find servers that are the balancer itself."""
-    ports: dict[int, list[tuple[str, str]]] = {}
-    for listener in fleet.listeners:
-        for bind in (*listener.binds, *listener.redirect_from):
-            ports.setdefault(bind.port, []).append((bind.host, listener.name))
-    for pool in fleet.pools:
-        for server in pool.servers:
-            for host, name in ports.get(server.address.port, ()):
-                if _same_machine(server.address.host, host):
-                    message = f"{server.address} is listener '{name}' itself: requests would go in circles"
-                    yield Finding(server.path, message)
-                    break
-
-
-def _same_machine(host: str, bound: str) -> bool:
-    if not is_loopback(host):
-        return host == bound
-    return is_everywhere(bound) or host == bound or (is_loopback(bound) and "localhost" in {host, bound})
 
 
 def shared_address(fleet: Fleet) -> Iterator[Finding]:
@@ -125,14 +104,6 @@ RULES = (
         "container itself.",
         "write 127.0.0.1, or the name of the other container",
         localhost,
-    ),
-    Rule(
-        "loop",
-        Severity.ERROR,
-        "a server's address is where a listener of the balancer listens",
-        "Each request comes back as a new one until the connections are used up.",
-        "give the listener another port ('bind'), or the server its own address",
-        loop,
     ),
     Rule(
         "shared-address",

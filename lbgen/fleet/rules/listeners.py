@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.fleet.rules.rule import Finding, Rule, engine_of, has_target, is_everywhere, routed_pools
+from lbgen.fleet.rules.rule import Finding, Rule, engine_of, routed_pools
 from lbgen.problems import Severity
 from lbgen.units import format_size
 
@@ -42,45 +42,6 @@ def _shared_host(one: Listener, other: Listener) -> str:
     return f"'{shared[0]}'" if shared else "every host"
 
 
-def bind_clash(fleet: Fleet) -> Iterator[Finding]:
-    """Find one port that two things want, or one wants twice in two ways."""
-    owners: dict[Address, tuple[str, bool]] = {}
-    for listener in fleet.listeners:
-        for bind in listener.binds:
-            name, secure = owners.setdefault(bind, (listener.name, listener.tls is not None))
-            if secure != (listener.tls is not None):
-                message = f"'{name}' and '{listener.name}' share {bind}, one with TLS and one without"
-                yield Finding((*listener.path, "bind"), message, "give both TLS, or one of them another port")
-    yield from _redirect_clashes(fleet, owners)
-    if fleet.metrics:
-        taken = {bind: name for bind, (name, _) in owners.items()}
-        for bind in fleet.metrics.binds:
-            owner = _owner(bind, taken)
-            if owner:
-                yield Finding((*fleet.metrics.path, "bind"), f"{bind} is taken by listener '{owner}' already")
-
-
-def _redirect_clashes(fleet: Fleet, owners: dict[Address, tuple[str, bool]]) -> Iterator[Finding]:
-    for listener in fleet.listeners:
-        for bind in listener.redirect_from:
-            owner = owners.get(bind)
-            if owner and _same_hosts(_named(fleet, owner[0]), listener):
-                message = f"{bind} cannot redirect: listener '{owner[0]}' answers there"
-                yield Finding((*listener.path, "redirect_from"), message)
-
-
-def _named(fleet: Fleet, name: str) -> Listener:
-    return next(listener for listener in fleet.listeners if listener.name == name)
-
-
-def _owner(bind: Address, taken: dict[Address, str]) -> str | None:
-    for other, name in taken.items():
-        same_host = other.host == bind.host or is_everywhere(other.host) or is_everywhere(bind.host)
-        if other.port == bind.port and same_host:
-            return name
-    return None
-
-
 def small_body(fleet: Fleet) -> Iterator[Finding]:
     """Find limits on bodies that a long prompt or an image exceeds."""
     for listener in fleet.listeners:
@@ -109,16 +70,15 @@ def status_shadows(fleet: Fleet) -> Iterator[Finding]:
 
 
 def underscore_header(fleet: Fleet) -> Iterator[Finding]:
-    """Find headers with an underscore that NGINX would have to see."""
-    if not has_target(fleet, "nginx"):
+    """Find headers with an underscore that a proxy in front would have to let through."""
+    if not any(listener.behind_proxy or listener.trusted_proxies for listener in fleet.listeners):
         return
     for path, name in _inspected_headers(fleet):
         if "_" in name:
-            dashed = name.replace("_", "-")
             message = (
-                f"NGINX drops '{name}' from every request, without a word: names with '_' are invalid to it"
+                f"a proxy in front may drop '{name}' without a word: to NGINX, names with '_' are invalid"
             )
-            yield Finding(path, message, f"use {dashed}")
+            yield Finding(path, message, f"use {name.replace('_', '-')}")
 
 
 def _inspected_headers(fleet: Fleet) -> Iterator[tuple[Path, str]]:
@@ -178,15 +138,6 @@ RULES = (
         duplicate_listener,
     ),
     Rule(
-        "bind-clash",
-        Severity.ERROR,
-        "one address is bound for two things",
-        "A port speaks TLS or it does not, and one program answers there. NGINX and HAProxy either refuse "
-        "to start, or give some connections to the one and some to the other.",
-        "give one of them another port",
-        bind_clash,
-    ),
-    Rule(
         "small-body",
         Severity.WARNING,
         "`max_body` is 1 MiB or less",
@@ -206,9 +157,10 @@ RULES = (
     Rule(
         "underscore-header",
         Severity.WARNING,
-        "auth, a route or a strategy reads a header with `_` in its name",
-        "NGINX ignores request headers whose names hold an underscore: keys are then missing and routes "
-        "never taken, at NGINX alone (seen on 1.22.1; HAProxy passes them).",
+        "auth, a route or a strategy reads a header with `_` in its name, behind a proxy",
+        "By default, NGINX ignores request headers whose names hold an underscore (1.22 to 1.30): keys are "
+        "then missing and routes never taken. The rendered files let them in; an NGINX in front of them does "
+        "so only with `underscores_in_headers on`.",
         "use a name with '-', such as X-Api-Key",
         underscore_header,
     ),

@@ -9,6 +9,7 @@ from lbgen.model import Fleet, Listener, Pool, Route
 from lbgen.problems import Path, Severity
 from lbgen.units import Address
 
+_LOOPBACK_NAMES = {"localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"}
 MINUTE = 60_000
 """Milliseconds."""
 
@@ -67,7 +68,13 @@ def routes_with_pools(fleet: Fleet) -> Iterator[tuple[Route, list[Pool]]]:
 
 def is_loopback(host: str) -> bool:
     """Tell whether only this machine can reach a listener on this host."""
-    return host.startswith("127.") or host in {"::1", "localhost"}
+    return host.startswith("127.") or host == "::1" or is_loopback_name(host)
+
+
+def is_loopback_name(host: str) -> bool:
+    """Tell whether a name stands for this machine everywhere (RFC 6761, and Debian's ``/etc/hosts``)."""
+    name = host.lower().rstrip(".")
+    return name in _LOOPBACK_NAMES or name.endswith(".localhost")
 
 
 def is_everywhere(host: str) -> bool:

@@ -80,7 +80,7 @@ def _site(made: Assembly, listener: Listener, binds: Binds, access_log: Syntax) 
         settings=(
             *_common_settings(listener, client, access_log),
             *_addresses(listener),
-            *_headers_in(made, listener),
+            *_headers_in(made),
         ),
         errors=frame.errors,
         locations=(
@@ -144,8 +144,11 @@ def _addresses(listener: Listener) -> Iterator[Syntax]:
         yield Syntax("real_ip_recursive on")
 
 
-def _headers_in(made: Assembly, listener: Listener) -> Iterator[Syntax]:
-    named = [listener.auth.header, *(name for route in listener.routes for name in route.match.headers)]
+def _headers_in(made: Assembly) -> Iterator[Syntax]:
+    """Yield it for all listeners, if for one: the default server of a bind reads what comes before `Host`."""
+    named = [listener.auth.header for listener in made.fleet.listeners]
+    for route in (route for listener in made.fleet.listeners for route in listener.routes):
+        named += [*route.match.headers, route.split_by.removeprefix("header:")]
     named += [str(pool.strategy.parameters.get("header") or "") for pool in made.fleet.pools]
     # Headers with an underscore are dropped by default, without a word in the log (seen on 1.22.1).
     if any("_" in name for name in named):
