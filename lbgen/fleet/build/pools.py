@@ -26,6 +26,7 @@ from lbgen.model import (
     StrategyChoice,
     Timeouts,
 )
+from lbgen.strategies import session
 from lbgen.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from lbgen.engines import Engine
     from lbgen.fleet.build.context import Context
     from lbgen.problems import Path
-
-_DEFAULT_SESSION_HEADER = "X-Session-Id"
 
 
 def pool(context: Context, name: str, written: Mapping[str, Any]) -> Pool:
@@ -79,10 +78,7 @@ def strategy(written: Mapping[str, Any]) -> StrategyChoice:
     parameters = {
         field.name: usable(written.get(field.name), field.default) for field in STRATEGIES[name].parameters
     }
-    if name != "session":
-        return StrategyChoice(name, parameters)
-    source = {key: value for key, value in parameters.items() if value}
-    return StrategyChoice(name, source or {"header": _DEFAULT_SESSION_HEADER})
+    return StrategyChoice(name, session.completed(parameters) if name == "session" else parameters)
 
 
 def headers(written: Mapping[str, Any] | None) -> Headers:

@@ -11,6 +11,7 @@ from lbgen.lab.trial.prompts import messages_of, text_of
 from lbgen.problems import LbgenError
 from lbgen.secret_values import StandInSecrets
 from lbgen.simulate.request import UNSET, Request
+from lbgen.strategies.session import SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,9 +34,12 @@ class Marks(NamedTuple):
 
     @classmethod
     def of(cls, pool: Pool) -> Marks:
-        """Return what a pool's strategy looks for."""
+        """Return what a pool's strategy looks for; raises `LbgenError` for what a trial cannot send."""
         if pool.strategy.name == "session":
-            for kind in ("header", "cookie", "query", "ip", "client"):
+            for kind in ("body", "learn", "insert"):
+                if pool.strategy.parameters.get(kind):
+                    raise LbgenError(f"a trial does not name sessions by '{kind}': use lbgen simulate")
+            for kind in SOURCES:
                 value = pool.strategy.parameters.get(kind)
                 if value:
                     return cls(kind, str(value))

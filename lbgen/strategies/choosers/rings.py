@@ -118,12 +118,25 @@ class _Unbounded(_Hashing):
         return self._spread(servers)
 
 
-class HaproxySession(_Bounded):
-    """By session."""
+class BoundedSession(_Bounded):
+    """By session, as HAProxy does it."""
 
 
-class NginxSession(_Unbounded):
-    """By session."""
+class EvenSession(_Bounded):
+    """By session, on a ring that is even."""
+
+    points = NGINX_POINTS
+
+
+class UnboundedSession(_Unbounded):
+    """By session, as NGINX does it."""
+
+
+class LoyalSession(_Hashing):
+    """By session, as HAProxy does it without a bound: a server that is full is waited for."""
+
+    def _follow(self, walk: Iterator[int], servers: Sequence[ServerView]) -> int | None:
+        return next((servers[position].index for position in walk if servers[position].available), None)
 
 
 class HashedPrefix(_Bounded):
@@ -136,12 +149,6 @@ class NginxPrefix(_Unbounded):
     """By the beginning of the prompt."""
 
     key = "prefix"
-
-
-class IdealSession(_Bounded):
-    """By session, on a ring that is even."""
-
-    points = NGINX_POINTS
 
 
 class IdealPrefix(_Bounded):

@@ -12,6 +12,7 @@ from lbgen.targets.haproxy.names import resolvers_name
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.retries import retry_lines, retry_rules
 from lbgen.targets.haproxy.server_tls import tls_words
+from lbgen.targets.haproxy.sessions import session_rules
 from lbgen.targets.haproxy.strategies import balance, server_ids, weight_scale
 from lbgen.targets.haproxy.views import Backend, ServerLine, syntax
 from lbgen.targets.haproxy.words import duration, refuse, server_timeout
@@ -104,6 +105,7 @@ def _rules(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]) 
     yield f"http-request set-var(txn.lb_pool) str({pool.name})"
     yield from barred_rule(made, pool)
     yield from _queue_rules(pool)
+    yield from session_rules(pool)
     if sticks(made.fleet, pool):
         yield from learned_rules(made.fleet, pool, server_ids(pool))
     yield from retry_rules(pool)

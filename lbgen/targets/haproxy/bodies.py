@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.words import duration
+from lbgen.targets.sessions import session_of
 
 if TYPE_CHECKING:
     from lbgen.model import Fleet, Listener, Match, Pool
@@ -65,7 +66,9 @@ def _pools(fleet: Fleet, listener: Listener) -> tuple[Pool, ...]:
 
 
 def _pool_reads(pool: Pool) -> bool:
-    return pool.strategy.name == "prefix" or pool.queue.order == "shortest_first"
+    session = session_of(pool)
+    named = session is not None and session.body is not None
+    return pool.strategy.name == "prefix" or named or pool.queue.order == "shortest_first"
 
 
 def body_rules(rules: Rules, listener: Listener) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.learned import PEERS, sticks
+from lbgen.targets.haproxy.sessions import remembers
 from lbgen.targets.haproxy.views import Section, syntax
 from lbgen.targets.haproxy.words import duration
 from lbgen.targets.spec import Syntax
@@ -30,16 +32,26 @@ def resolvers(fleet: Fleet) -> tuple[Section, ...]:
 
 
 def peers(fleet: Fleet) -> tuple[Section, ...]:
-    """Return the section of the balancers that share learned tables, where any is learned."""
+    """Return the section of the balancers that share learned tables, where any is learned.
+
+    One balancer is its own peer: when it reloads, its old process hands the tables to the new one.
+    """
     own = fleet.balancers.own
-    if own is None or not any(sticks(fleet, pool) for pool in fleet.pools):
+    if not any(remembers(pool) or (own and sticks(fleet, pool)) for pool in fleet.pools):
         return ()
-    others = (f"peer {name} {address}" for name, address in fleet.balancers.peers.items())
+    known = fleet.balancers.peers.items() if own else [(PEERS, _own_address(fleet))]
+    others = (f"peer {name} {address}" for name, address in known)
     # A name of our own has to be known before the section, also where `global` is not ours to write.
     return (
-        Section(Syntax("global"), syntax(f"localpeer {own}")),
+        Section(Syntax("global"), syntax(f"localpeer {own or PEERS}")),
         Section(Syntax(f"peers {PEERS}"), syntax(*others)),
     )
+
+
+def _own_address(fleet: Fleet) -> str:
+    """Return a socket without a file or a port (Linux), of which every HAProxy of a machine has its own."""
+    binds = sorted(str(bind) for listener in fleet.listeners for bind in listener.binds)
+    return f"abns@lbgen-{hashlib.sha256(' '.join(binds).encode()).hexdigest()[:16]}"
 
 
 def follows_names(pool: Pool) -> bool:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.bodies import prefix_variable
 from lbgen.targets.haproxy.learned import learned_lines, sticks
-from lbgen.targets.haproxy.words import header_sample
+from lbgen.targets.haproxy.sessions import session_lines
+from lbgen.targets.sessions import session_of
 from lbgen.vocabulary import Refused
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
     Judge = Callable[[Pool, TargetSettings], Refused | None]
 
-_SESSION_FACTOR = 150
-"""Percent of the average load that a session's server may have before the next one takes over."""
 HASHING = ("session", "prefix")
 
 
@@ -77,8 +76,9 @@ def balance(fleet: Fleet, pool: Pool, settings: TargetSettings) -> Iterator[str]
     A refused strategy whose loss was accepted (`without: [strategy]`) is least_conn.
     """
     name = "least_conn" if refusal(pool, settings) else pool.strategy.name
-    if name == "session":
-        yield from _hash(_session_key(pool), _SESSION_FACTOR)
+    session = session_of(pool)
+    if session:
+        yield from session_lines(fleet, pool, session)
     elif name == "prefix" and sticks(fleet, pool):
         yield from learned_lines(fleet, pool)
     elif name == "prefix":
@@ -94,19 +94,6 @@ def _hash(key: str, factor: int) -> Iterator[str]:
     yield "hash-type consistent wt6 avalanche"
     # Also the way around a server at its maxconn, where requests would wait till 503 (seen on 2.6).
     yield f"hash-balance-factor {factor}"
-
-
-def _session_key(pool: Pool) -> str:
-    parameters = pool.strategy.parameters
-    if parameters.get("cookie"):
-        return f"req.cook({parameters['cookie']})"
-    if parameters.get("query"):
-        return f"url_param({parameters['query']})"
-    if parameters.get("ip"):
-        return "src"
-    if parameters.get("client"):
-        return "var(txn.lb_client)"
-    return header_sample(str(parameters.get("header") or "X-Session-Id"))
 
 
 def server_ids(pool: Pool) -> Mapping[str, int]:

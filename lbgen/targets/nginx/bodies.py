@@ -9,6 +9,7 @@ A body longer than the buffer goes to a file, where no map sees it: `hidden` tel
 
 from __future__ import annotations
 
+import zlib
 from typing import TYPE_CHECKING
 
 from lbgen.targets.nginx.quoting import escape_regex, regex_word
@@ -126,3 +127,16 @@ def prompt_key(made: Assembly, kind: str, octets: int) -> Syntax:
     patterns = (whole if kind == "system_prompt" else begun) + prompt
     entries = [(regex_word(pattern), f"${raw}") for pattern in patterns]
     return made.map("$request_body", name, [("default", '""'), *entries])
+
+
+def text_member(made: Assembly, path: str) -> Syntax:
+    """Return the variable with a text of the body at ``$.a`` or ``$.a.b``; empty: there is none, or it is."""
+    number = zlib.crc32(path.encode())
+    raw = f"lb_member_{number:08x}_raw"
+    value = rf'"(?<{raw}>[^"\\]*(?:\\.[^"\\]*)*)"'
+    outer, *inner = (escape_regex(name) for name in path.removeprefix("$.").split("."))
+    for name in inner:
+        member = rf'{_STRING}\s*:\s*(?:{_STRING}|{_nested(4)}|[^][{{}}",\s]+)'
+        value = rf'\{{\s*(?:{member}\s*,\s*)*?"{name}"\s*:\s*{value}'
+    pattern = regex_word(_member(outer, value))
+    return made.map("$request_body", f"$lb_member_{number:08x}", [("default", '""'), (pattern, f"${raw}")])

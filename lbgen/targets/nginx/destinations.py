@@ -12,6 +12,7 @@ from lbgen.targets.nginx.names import has_servers
 from lbgen.targets.nginx.paths import upstream_uri
 from lbgen.targets.nginx.proxying import Manner, proxy
 from lbgen.targets.nginx.quoting import quote, regex_word
+from lbgen.targets.nginx.sessions import response_headers
 from lbgen.targets.nginx.views import NOTHING, Answer, Location, Map, Pair
 from lbgen.targets.nginx.words import unique
 from lbgen.targets.spec import Syntax
@@ -125,6 +126,7 @@ class Destinations:
         return location._replace(
             checks=(*checks, *fits),
             proxy=proxy(self._made, pool, manner),
+            headers=(*location.headers, *response_headers(self._made, pool)),
             errors=self._when_down(route, pool),
             extra=self._frame.extra,
         )

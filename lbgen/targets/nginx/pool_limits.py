@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lbgen.targets.nginx.features import FEATURES, has
 from lbgen.targets.nginx.proxying import read_timeout
 from lbgen.targets.nginx.strategies import counts, refusal
+from lbgen.targets.sessions import session_of
 from lbgen.units import format_duration, is_ip
 
 if TYPE_CHECKING:
@@ -36,6 +37,24 @@ def _strategy(fleet: Fleet, verdicts: Verdicts) -> None:
             verdicts.degraded(
                 "strategy", (*pool.path, "strategy"), reason, f"write max_in_flight; or {HAPROXY}"
             )
+
+
+def _promises(fleet: Fleet, verdicts: Verdicts) -> None:
+    """Name what a session's promise does not cover."""
+    settings = fleet.target("nginx")
+    for pool in fleet.pools:
+        by = session_of(pool)
+        if by is None or not by.strict or refusal(pool, settings):
+            continue
+        key = next(key for key in ("learn", "insert", "strict") if getattr(by, key))
+        path = (*pool.path, "strategy", key)
+        if _capped(pool):
+            reason = "cannot hold with max_in_flight: who finds a server full is sent to another, or gets 503"
+            verdicts.refused(f"strategy.{key}", path, reason, f"remove max_in_flight; or {HAPROXY}")
+        elif not has(settings.version, "sticky"):
+            since = FEATURES["sticky"].since
+            reason = f"ends for some sessions when servers are added: before NGINX {since} it is a hash"
+            verdicts.degraded(f"strategy.{key}", path, reason, HAPROXY)
 
 
 def _capped(pool: Pool) -> bool:
@@ -178,6 +197,7 @@ def _written(fleet: Fleet, pool: Pool, *keys: str) -> bool:
 
 RULES: tuple[Callable[[Fleet, Verdicts], None], ...] = (
     _strategy,
+    _promises,
     _protection,
     _timers,
     _names,

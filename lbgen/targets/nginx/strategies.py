@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.model import State
-from lbgen.targets.nginx import bodies
-from lbgen.targets.nginx.conditions import header_variable
+from lbgen.targets.nginx import bodies, sessions
 from lbgen.targets.nginx.features import has
-from lbgen.targets.nginx.quoting import escape_regex, regex_word
 from lbgen.targets.nginx.views import Script
+from lbgen.targets.sessions import session_of
 from lbgen.targets.spec import Syntax
 from lbgen.vocabulary import Refused
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from lbgen.targets.nginx.assembly import Assembly
 
     Judge = Callable[[Pool, TargetSettings], Refused | None]
-
-DEFAULT_SESSION_HEADER = "X-Session-Id"
 
 
 def _always(pool: Pool, settings: TargetSettings) -> None:  # noqa: ARG001 - one signature for all
@@ -56,7 +53,7 @@ STRATEGIES: Mapping[str, Judge] = {
     "round_robin": _always,
     "least_conn": _always,
     "random_two": _no_backups,
-    "session": _no_backups,
+    "session": sessions.refusal,
     "prefix": _no_backups,
     "kv_cache": _no_metrics,
     "pack": _no_order,
@@ -75,34 +72,15 @@ def method(made: Assembly, pool: Pool) -> Syntax:
     """
     if refusal(pool, made.settings):
         return Syntax("least_conn")
+    session = session_of(pool)
+    if session:
+        return sessions.method(made, session)
     return _METHODS[pool.strategy.name](made, pool)
 
 
 def _hash(key: str) -> Syntax:
     # An empty key takes round robin (seen on 1.22.1, 1.26.3 and 1.30.6), so requests without one spread.
     return Syntax(f"hash {key} consistent")
-
-
-def _session(made: Assembly, pool: Pool) -> Syntax:
-    by = pool.strategy.parameters
-    if by.get("ip"):
-        return _hash("$remote_addr")
-    if by.get("client"):
-        return _hash("$lb_client")
-    if by.get("cookie"):
-        name = escape_regex(str(by["cookie"]))
-        return _hash(_captured(made, "$http_cookie", rf"~(?:^|; *){name}=(?<KEY>[^;]+)"))
-    if by.get("query"):
-        name = escape_regex(str(by["query"]))
-        return _hash(_captured(made, "$args", rf"~(?:^|&){name}=(?<KEY>[^&]+)"))
-    return _hash(header_variable(str(by.get("header") or DEFAULT_SESSION_HEADER)))
-
-
-def _captured(made: Assembly, source: str, regex: str) -> Syntax:
-    """Return the variable with a regex's group KEY: by map, since `$cookie_a-b` would end at the hyphen."""
-    capture = f"lb_session_{made.number('session')}"
-    entries = [("default", '""'), (regex_word(regex.replace("KEY", capture)), f"${capture}")]
-    return made.map(source, f"${capture}_key", entries)
 
 
 def learns(fleet: Fleet, pool: Pool) -> bool:
@@ -112,13 +90,15 @@ def learns(fleet: Fleet, pool: Pool) -> bool:
 
 
 def sticky(made: Assembly, pool: Pool, upstream: str) -> Syntax:
-    """Return the directive that binds prefixes to the servers that had them first; empty: none is.
+    """Return the directive that binds prefixes or sessions to the servers that had them; empty: none is.
 
     A request without a key, and one whose server is full or dead, goes where the method sends it, and takes
     its prefix along (seen on 1.30.6).
     """
-    if refusal(pool, made.settings) or not learns(made.fleet, pool):
+    if refusal(pool, made.settings):
         return Syntax("")
+    if not learns(made.fleet, pool):
+        return sessions.sticky(made, pool, upstream)
     key = _prefix_key(made, pool)
     # A megabyte holds some thousand prefixes.
     return Syntax(f"sticky learn create={key} lookup={key} zone={upstream}-prefix:16m timeout=30m")
@@ -167,6 +147,5 @@ _METHODS: Mapping[str, Callable[[Assembly, Pool], Syntax]] = {
     "round_robin": lambda _made, _pool: Syntax(""),
     "least_conn": lambda _made, _pool: Syntax("least_conn"),
     "random_two": lambda _made, _pool: Syntax("random two least_conn"),
-    "session": _session,
     "prefix": _prefix,
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.model import State, StrategyChoice
 from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.names import has_servers
+from lbgen.targets.nginx.sessions import keeps_drained
 from lbgen.targets.nginx.strategies import method, sticky
 from lbgen.targets.nginx.words import duration
 from lbgen.targets.spec import Syntax
@@ -109,19 +110,21 @@ def _server_lines(pool: Pool, settings: TargetSettings) -> tuple[ServerLine, ...
         words = [*_cap(pool.max_in_flight), *_failures(pool), *(["resolve"] if resolve else [])]
         return (ServerLine(address, Syntax(" ".join(words))),)
     failures = _failures(pool)
-    return tuple(_server_line(pool, server, failures, resolve=resolve) for server in pool.servers)
+    return tuple(_server_line(pool, server, failures, settings) for server in pool.servers)
 
 
-def _server_line(pool: Pool, server: Server, failures: list[str], *, resolve: bool) -> ServerLine:
+def _server_line(pool: Pool, server: Server, failures: list[str], settings: TargetSettings) -> ServerLine:
     words = [] if server.weight in {0, 1} else [f"weight={server.weight}"]
     words += _cap(pool.cap(server))
     words += failures
-    if resolve and server.address.is_name:
+    if follows_dns(pool, settings) and server.address.is_name:
         words.append("resolve")
     if server.backup:
         words.append("backup")
     # NGINX has no weight 0, and no `drain` for pools without stickiness: `down` lets running requests end.
-    if server.weight == 0 or server.state is not State.UP:
+    if keeps_drained(pool, server, settings):
+        words.append("drain")
+    elif server.weight == 0 or server.state is not State.UP:
         words.append("down")
     return ServerLine(Syntax(server.address), Syntax(" ".join(words)))
 

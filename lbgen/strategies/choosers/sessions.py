@@ -1,0 +1,62 @@
+"""By session: a hint that gives way to load, or a promise that does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.strategies.choosers.counts import HaproxyLeastConn, NginxLeastConn
+from lbgen.strategies.choosers.rings import BoundedSession, EvenSession, LoyalSession, UnboundedSession
+from lbgen.strategies.choosers.turns import is_open
+from lbgen.strategies.session import SessionParameters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from random import Random
+
+    from lbgen.vocabulary import Chooser, RequestView, ServerView
+
+
+class Remembered:
+    """A session's first server is its home while it lives; `method` finds it, and serves what has no name."""
+
+    __slots__ = ("_homes", "_method", "_waits")
+
+    def __init__(self, method: Chooser, *, waits: bool) -> None:
+        """Keep sessions; `waits`: who finds the home full waits for it, instead of making another one."""
+        self._method, self._waits = method, waits
+        self._homes: dict[str, int] = {}
+
+    def choose(self, request: RequestView, servers: Sequence[ServerView], random: Random) -> int | None:
+        """Return the session's home, or make one."""
+        key = request.session
+        if key is None:
+            return self._method.choose(request, servers, random)
+        known = self._homes.get(key)
+        home = next((server for server in servers if server.index == known), None)
+        if home is not None and (is_open(home) or (self._waits and home.available)):
+            return home.index
+        chosen = self._method.choose(request, servers, random)
+        if chosen is not None:
+            self._homes[key] = chosen
+        return chosen
+
+
+def haproxy(parameters: Mapping[str, object]) -> Chooser:
+    """Return HAProxy's way."""
+    by = SessionParameters.of(parameters)
+    if by.learn or by.insert:
+        return Remembered(HaproxyLeastConn({}), waits=True)
+    return Remembered(LoyalSession({}), waits=True) if by.strict else BoundedSession({})
+
+
+def nginx(parameters: Mapping[str, object]) -> Chooser:
+    """Return NGINX's way, of the versions that remember."""
+    by = SessionParameters.of(parameters)
+    if by.learn or by.insert:
+        return Remembered(NginxLeastConn({}), waits=False)
+    return Remembered(UnboundedSession({}), waits=False) if by.strict else UnboundedSession({})
+
+
+def ideal(parameters: Mapping[str, object]) -> Chooser:
+    """Return HAProxy's way with an even ring."""
+    return haproxy(parameters) if SessionParameters.of(parameters).strict else EvenSession({})
