@@ -13,7 +13,7 @@ NAME = r"[A-Za-z0-9_-]{1,64}"
 MEMBER = r"\$\.[A-Za-z0-9_-]{1,64}(?:\.[A-Za-z0-9_-]{1,64})?"
 """A member of a JSON object, or of an object in it."""
 DEFAULT_HEADER = "X-Session-Id"
-SOURCES = ("header", "cookie", "query", "body", "ip", "client")
+NAMED_BY = ("header", "cookie", "query", "body", "ip", "client")
 """Where the name of a session can stand in a request."""
 
 
@@ -37,14 +37,15 @@ class SessionParameters(NamedTuple):
     @classmethod
     def of(cls, written: "Mapping[str, object]") -> "SessionParameters":
         """Return the parameters of a strategy as a fleet holds them."""
-        given = cls(**{**written, "learn": _learned(written)})  # type: ignore[arg-type]  # the schema's types
+        values = {**completed(written), "learn": _learned(written)}
+        given = cls(**values)  # type: ignore[arg-type]  # the schema's types
         return given._replace(strict=given.strict or bool(given.learn or given.insert))
 
 
 def completed(written: "Mapping[str, object]") -> "dict[str, object]":
     """Return what was written of a session's parameters, with the header where no source is named."""
     chosen = {key: value for key, value in written.items() if value}
-    if any(source in chosen for source in (*SOURCES, "insert")):
+    if any(source in chosen for source in (*NAMED_BY, "insert")):
         return chosen
     return {"header": _learned(chosen) or DEFAULT_HEADER, **chosen}
 
@@ -128,7 +129,7 @@ SESSION = Strategy(
     },
     needs=frozenset({"session"}),
     groups=(
-        Group((*SOURCES, "insert"), least=0),
+        Group((*NAMED_BY, "insert"), least=0),
         Group(("learn", "insert"), least=0),
     ),
 )

@@ -11,7 +11,7 @@ from lbgen.lab.trial.prompts import messages_of, text_of
 from lbgen.problems import LbgenError
 from lbgen.secret_values import StandInSecrets
 from lbgen.simulate.request import UNSET, Request
-from lbgen.strategies.session import SOURCES
+from lbgen.strategies.session import NAMED_BY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ class Marks(NamedTuple):
             for kind in ("body", "learn", "insert"):
                 if pool.strategy.parameters.get(kind):
                     raise LbgenError(f"a trial does not name sessions by '{kind}': use lbgen simulate")
-            for kind in SOURCES:
+            for kind in NAMED_BY:
                 value = pool.strategy.parameters.get(kind)
                 if value:
                     return cls(kind, str(value))

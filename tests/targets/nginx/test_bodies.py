@@ -147,10 +147,40 @@ def test_words_fit_into_nginx(key: str, octets: int) -> None:
         ({"header": "X-Chat"}, "$http_x_chat"),
         ({"ip": True}, "$remote_addr"),
         ({"client": True}, "$lb_client"),
-        ({"cookie": "a-b"}, "$lb_session_1_key"),
-        ({"query": "a-b"}, "$lb_session_1_key"),
+        ({"cookie": "a-b"}, r"$lb_session_[0-9a-f]{8}_key"),
+        ({"query": "a-b"}, r"$lb_session_[0-9a-f]{8}_key"),
+        ({"body": "$.user"}, r"$lb_member_[0-9a-f]{8}"),
+        ({"insert": "a-b"}, r"$lb_if_\d+"),
     ],
 )
 def test_sessions(parameters, key: str) -> None:
     found = conf(factory.fleet(factory.pool(strategy=StrategyChoice("session", parameters))))
-    assert args(next(find(found, "upstream"))["block"], "hash") == [[key, "consistent"]]
+    [[name, kind]] = args(next(find(found, "upstream"))["block"], "hash")
+    assert re.fullmatch(key.replace("$", "[$]"), name)
+    assert kind == "consistent"
+
+
+BODIES = [
+    ({"user": "u"}, "u", ""),
+    (
+        {"a": {"user": "not"}, "user": "u-1", "metadata": {"x": [1, {"user_id": "no"}], "user_id": "m"}},
+        "u-1",
+        "m",
+    ),
+    ({"input": 'says "user": "x"', "metadata": {"user_id": 'a"b'}}, "", 'a\\"b'),
+    ({"user": ""}, "", ""),
+    ({"user": None, "metadata": "user_id"}, "", ""),
+    ([{"user": "u"}], "", ""),
+]
+
+
+@pytest.mark.parametrize(("path", "index"), [("$.user", 1), ("$.metadata.user_id", 2)])
+@pytest.mark.parametrize("case", BODIES)
+def test_a_member_of_the_body_names_a_session(path: str, index: int, case) -> None:
+    found = conf(factory.fleet(factory.pool(strategy=StrategyChoice("session", {"body": path}))))
+    source = next(block for block in find(found, "map") if block["args"][1].startswith("$lb_member_"))
+    words = source["block"][1]["directive"]
+    assert len(words) < 4_000
+    pattern = re.compile(words.removeprefix("~").replace("\\\\", "\\").replace("(?<", "(?P<"))
+    match = pattern.search(json.dumps(case[0]))
+    assert (match[1] if match else "") == case[index]
