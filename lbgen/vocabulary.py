@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +65,9 @@ class Origins(Protocol):
 
     def written(self, path: Path) -> bool:
         """Tell whether the file (or an overlay, or ``--set``) has a value at this path."""
+
+    def plain(self) -> dict[str, Any]:
+        """Return what was written, all files laid over one another; empty for a fleet made without a file."""
 
 
 class ServerView(Protocol):

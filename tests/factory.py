@@ -47,6 +47,9 @@ class Everything:
     def written(self, path: tuple[str | int, ...]) -> bool:
         return self._written is None or path in self._written
 
+    def plain(self) -> dict[str, Any]:
+        return {}
+
 
 def servers(*texts: str, pool: str = "chat", **values: Any) -> tuple[Server, ...]:
     """Servers from ``host:port`` texts with ranges."""

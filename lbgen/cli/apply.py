@@ -12,7 +12,7 @@ from lbgen.checker.check import CHECKERS
 from lbgen.checker.programs import differs, find, version_here
 from lbgen.cli.inputs import load_fleet, only_target, seconds, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, format_option, option, templates_option
-from lbgen.cli.plan import choice_of, folder_of, gathered, in_words, values
+from lbgen.cli.plan import as_before, changed_lines, choice_of, folder_of, values
 from lbgen.cli.signals import end_as_ctrl_c_does
 from lbgen.deploy.addresses import taken_addresses
 from lbgen.deploy.apply import Job, RefusedError, apply
@@ -132,6 +132,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         runs_again=lambda text: runs_again(fleet, settings.name, text, patience),
         runs_other=lambda names: runs_other(fleet, settings.name, names),
         socket=settings.runtime_socket if settings.name == "haproxy" else None,
+        again=as_before(fleet, settings.name, templates_folder(wanted.templates)),
         expect=wanted.expect,
         max_change=_share(wanted.max_change),
         force=wanted.force,
@@ -152,8 +153,8 @@ def _carry_out(console: Console, job: Job, form: str) -> int:
     outcome = "unchanged" if plan.is_empty and not plan.loaded else "applied"
     if _as_json(console, form, {"target": job.target, "outcome": outcome, **values(plan)}):
         return 0
-    for step in gathered(plan.steps):
-        console.result(printable(f"{job.target}: {in_words(step)}"))
+    for line in changed_lines(console, plan):
+        console.result(f"{job.target}: {line}")
     if plan.is_empty:
         console.result(f"{job.target}: no changes" + (", and loaded now" if plan.loaded else ""))
     return 0

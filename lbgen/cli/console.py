@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from lbgen.fleet.source import Source
     from lbgen.problems import Problem
 
-_STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "ok": "\x1b[1;32m", "dim": "\x1b[2m"}
+_STYLES = {
+    "error": "\x1b[1;31m",
+    "warning": "\x1b[1;33m",
+    "ok": "\x1b[1;32m",
+    "dim": "\x1b[2m",
+    "added": "\x1b[32m",
+    "removed": "\x1b[31m",
+    "altered": "\x1b[33m",
+}
 _PLAIN = "\x1b[0m"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,11 @@ from lbgen.checker.check import CHECKERS
 from lbgen.checker.programs import differs, parse_choice, version_here
 from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, format_option, option, templates_option
+from lbgen.cli.plan_words import gathered, how, summary
 from lbgen.deploy.inventory import READERS
+from lbgen.deploy.inventory_diff import Lines
 from lbgen.deploy.kept import as_json, kept
 from lbgen.deploy.plan import MAX_CHANGE, make_plan
-from lbgen.deploy.words import Step
 from lbgen.files import known_secrets
 from lbgen.problems import LbgenError, printable
 from lbgen.render import render
@@ -24,17 +26,16 @@ from lbgen.secret_values import StandInSecrets
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from lbgen.checker.programs import Choice
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
+    from lbgen.deploy.change import Change
     from lbgen.deploy.kept import Kept
     from lbgen.deploy.plan import Loss, Plan
     from lbgen.model import Fleet, TargetSettings
-
-NAMED = 8
-"""How many servers that change alike are named."""
+    from lbgen.render import RenderedFile
 
 
 @click.command(cls=Command)
@@ -77,7 +78,9 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     here = version_here(settings.name, CHECKERS[settings.name], choice)
     if here and (other := differs(here, settings.version)):
         console.note(f"{settings.name} here is {here}{other}")
-    console.result(printable({"text": _text, "json": _json, "markdown": _markdown}[form](plan, diff=diff)))
+    texts = {"text": lambda: _text(console, plan, diff=diff), "json": lambda: printable(_json(plan, diff=diff))}
+    texts["markdown"] = lambda: printable(_markdown(plan, diff=diff))
+    console.result(texts[form]())
     return 1 if exit_code and not plan.is_empty else 0
 
 
@@ -94,15 +97,31 @@ def _plan(console: Console, fleet: Fleet, folder: Path, templates: Path | None) 
     if secrets.missing:
         names = ", ".join(str(secret) for secret in secrets.missing)
         console.note(f"not to be had here: {names}; files that hold secrets are taken as they are")
-    plan = make_plan(settings.name, folder, files, socket=settings.runtime_socket is not None)
+    plan = make_plan(
+        settings.name,
+        folder,
+        files,
+        socket=settings.runtime_socket is not None,
+        again=as_before(fleet, settings.name, templates),
+    )
     return plan._replace(kept=_kept(console, settings, plan))
+
+
+def as_before(fleet: Fleet, target: str, templates: Path | None) -> Callable[[Fleet], Sequence[RenderedFile]]:
+    """Return what renders an earlier fleet as this one is rendered, with stand-ins for its secrets."""
+    return lambda before: render(
+        before._replace(balancers=before.balancers._replace(own=fleet.balancers.own)),
+        target,
+        templates=templates,
+        secrets=StandInSecrets(),
+    )
 
 
 def _kept(console: Console, settings: TargetSettings, plan: Plan) -> tuple[Kept, ...]:
     """Return what stays drained; nothing where HAProxy cannot be asked, such as in a pipeline."""
     if settings.name != "haproxy" or settings.runtime_socket is None:
         return ()
-    read, main = READERS["haproxy"], plan.changes[0]
+    read, main = READERS["haproxy"], plan.files[0]
     try:
         return kept(settings.runtime_socket, read(main.old), read(main.new))
     except LbgenError as error:
@@ -135,54 +154,30 @@ def folder_of(path: str, target: str) -> Path:
     return place
 
 
-def _text(plan: Plan, *, diff: bool) -> str:
+def _text(console: Console, plan: Plan, *, diff: bool) -> str:
     lines = [f"{plan.target}: {_summary(plan)}"]
     lines += [f"  {_loss(loss)}" for loss in plan.losses if loss.share > MAX_CHANGE]
-    lines += [f"  {in_words(step)}{_how(plan, reload=step.reload)}" for step in gathered(plan.steps)]
+    lines += [f"  {line}" for line in changed_lines(console, plan)]
     lines += [f"  {one.words}" for one in plan.kept]
     if diff:
-        lines.append(plan.diff().rstrip("\n"))
+        lines.append(printable(plan.diff().rstrip("\n")))
     lines.append(f"digest {plan.digest}")
     return "\n".join(lines)
 
 
-def in_words(step: Step) -> str:
-    """Return a change as one line."""
-    return f"pool {step.pool}: {step.words}" if step.pool else step.words
-
-
-def gathered(steps: Sequence[Step]) -> Iterator[Step]:
-    """Yield the steps, those that say the same of several servers of a pool as one."""
-    groups: dict[tuple[str, bool, str], list[Step]] = {}
-    for step in steps:
-        groups.setdefault(_apart_from_server(step), []).append(step)
-    for (pool, reload, words), alike in groups.items():
-        if len(alike) == 1 or words == alike[0].words:
-            yield alike[0]
-            continue
-        servers = [step.words.removeprefix(words).split()[0] for step in alike]
-        more = f" and {len(servers) - NAMED} more" if len(servers) > NAMED else ""
-        names = ", ".join(servers[:NAMED]) + more
-        yield Step(pool, f"{words} {names}" if words in "+-" else f"{names}: {words}", reload)
-
-
-def _apart_from_server(step: Step) -> tuple[str, bool, str]:
-    """Return what steps on servers have in common; for others all that they say."""
-    first, _, words = step.words.partition(" ")
-    if not step.pool or first.endswith(":"):
-        return step.pool, step.reload, step.words
-    return step.pool, step.reload, first if first in {"+", "-"} else words
-
-
-def _how(plan: Plan, *, reload: bool) -> str:
-    return "" if plan.target != "haproxy" else " (reload)" if reload else " (runtime socket)"
+def changed_lines(console: Console, plan: Plan) -> Iterator[str]:
+    """Yield a plan's changes for a terminal, coloured by what they do."""
+    for change, words in gathered(plan.changes):
+        way = how(plan.target, change)
+        style = {"added": "added", "removed": "removed"}.get(change.kind, "altered")
+        yield console.styled(printable(words), style, sys.stdout) + (f" ({way})" if way else "")
 
 
 def _summary(plan: Plan) -> str:
     if plan.is_empty:
         return "no changes"
-    number = len(plan.steps)
-    ending = "a reload" if plan.reload or plan.target == "nginx" else "no reload needed"
+    number = len(plan.changes)
+    ending = "a reload" if plan.reload else "no reload needed"
     if not number:
         return "the same configuration, written otherwise: comments, or the digest that files name"
     return f"{number} change{'s' if number != 1 else ''}, {ending}"
@@ -192,10 +187,8 @@ def values(plan: Plan) -> dict[str, Any]:
     """Return a plan as JSON has it."""
     return {
         "target": plan.target,
-        "changes": [
-            {"pool": step.pool or None, "change": step.words, "reload": step.reload} for step in plan.steps
-        ],
-        "files": [{"path": str(change.path), "kind": change.kind} for change in plan.changes],
+        "changes": [_change_values(change) for change in plan.changes],
+        "files": [{"path": str(file.path), "kind": file.kind} for file in plan.files],
         "kept": as_json(plan.kept),
         "losses": [{"pool": loss.pool, "lost": loss.lost, "had": loss.had} for loss in plan.losses],
         "reload": plan.reload,
@@ -205,6 +198,11 @@ def values(plan: Plan) -> dict[str, Any]:
     }
 
 
+def _change_values(change: Change) -> dict[str, Any]:
+    after = change.after._asdict() if isinstance(change.after, Lines) else change.after
+    return {**change._asdict(), "after": after, "summary": summary(change)}
+
+
 def _json(plan: Plan, *, diff: bool) -> str:
     value = values(plan) | ({"diff": plan.diff()} if diff else {})
     return json.dumps(value, indent=2, ensure_ascii=False)
@@ -212,10 +210,10 @@ def _json(plan: Plan, *, diff: bool) -> str:
 
 def _markdown(plan: Plan, *, diff: bool) -> str:
     lines = [f"### lbgen plan: {plan.target}", "", f"{_summary(plan)}", ""]
-    if plan.steps:
+    if plan.changes:
         lines += ["| change | takes effect by |", "|---|---|"]
-        for step in gathered(plan.steps):
-            lines.append(f"| {_cell(in_words(step))} | {'reload' if step.reload else 'runtime socket'} |")
+        for change, words in gathered(plan.changes):
+            lines.append(f"| {_cell(words)} | {how('haproxy', change)} |")
         lines.append("")
     lines += [f"{_cell(one.words)}\n" for one in plan.kept]
     for loss in plan.losses:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
+    from lbgen.deploy.changes import Render
     from lbgen.deploy.inventory import Inventory
     from lbgen.deploy.plan import Plan
     from lbgen.deploy.reload import Reload
@@ -68,6 +69,8 @@ class Job(NamedTuple):
     """Tells whether the balancer runs the old files again, by their text."""
     socket: str | None = None
     """HAProxy's runtime socket."""
+    again: Render | None = None
+    """Renders the fleet that lies there, for the plan's words."""
     expect: str | None = None
     max_change: float = MAX_CHANGE
     force: bool = False
@@ -80,7 +83,7 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
     """
     with _locked(job.directory, say):
         _tidy(job.directory)
-        plan = make_plan(job.target, job.directory, job.files, socket=job.socket is not None)
+        plan = make_plan(job.target, job.directory, job.files, socket=job.socket is not None, again=job.again)
         _refuse_unwanted(plan, job)
         if plan.is_empty:
             if not _outdated(job, say):
@@ -129,7 +132,7 @@ def _outdated(job: Job, say: Callable[[str], None]) -> bool:
 
 def _change(plan: Plan, job: Job, backup: Backup, say: Callable[[str], None]) -> bool:
     """Replace the files and let them take effect; return whether they did."""
-    backup.take(plan.changes)
+    backup.take(plan.files)
     write_files(job.directory, job.files, force=job.force)
     say(f"{job.target}: files replaced")
     return _take_effect(plan, job, say)
@@ -216,12 +219,12 @@ def _link_neighbours(directory: Path, candidate: Path) -> None:
 def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
     if job.socket and not plan.reload and not _obstacle(plan, job, job.socket, say):
         change(job.socket, *_old_and_new(plan), say)
-        changed(job.directory, *(files_named(text) for text in (plan.changes[0].old, plan.changes[0].new)))
+        changed(job.directory, *(files_named(text) for text in (plan.files[0].old, plan.files[0].new)))
         say(f"{job.target}: changed over the runtime socket, without a reload")
         for line in job.smoke():
             say(line)
     elif job.reload:
-        with through_reload(job.socket, plan.changes[0].path, *_old_and_new(plan), say):
+        with through_reload(job.socket, plan.files[0].path, *_old_and_new(plan), say):
             job.reload.act()
             loaded(job.directory)
             say(f"{job.target}: reloaded ({job.reload.words})")
@@ -247,13 +250,13 @@ def _obstacle(plan: Plan, job: Job, socket: str, say: Callable[[str], None]) -> 
 
 def _not_loaded(plan: Plan, job: Job) -> str:
     """Return, in words, that the old files never took effect; empty when nothing of that kind is seen."""
-    if job.runs_other(names_for(job.directory, files_named(plan.changes[0].old))):
+    if job.runs_other(names_for(job.directory, files_named(plan.files[0].old))):
         return "the balancer does not run the files that lay here"
     return ""
 
 
 def _old_and_new(plan: Plan) -> tuple[Inventory, Inventory]:
-    read, main = READERS[plan.target], plan.changes[0]
+    read, main = READERS[plan.target], plan.files[0]
     return read(main.old), read(main.new)
 
 

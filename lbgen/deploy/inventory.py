@@ -42,7 +42,7 @@ class Inventory(NamedTuple):
     """All lines outside the pools, comments left out, by what they belong to, such as ``listener public``."""
 
 
-def _lines(text: str) -> Iterator[str]:
+def statements(text: str) -> Iterator[str]:
     """Yield the lines that say something, indented as they are.
 
     Comments do not, but for NGINX's listeners' names, nor does the name of the files in the live
@@ -66,7 +66,7 @@ def read_nginx(text: str) -> Inventory:
     sections: dict[str, list[str]] = {}
     name, inside = "", []
     blocks: list[str] = []
-    for line in map(str.strip, _lines(text)):
+    for line in map(str.strip, statements(text)):
         opened = re.fullmatch(r"upstream (\S+) \{", line)
         if opened:
             name, inside = opened[1], list[str]()
@@ -154,7 +154,7 @@ def read_haproxy(text: str) -> Inventory:
     pools: dict[str, PoolEntry] = {}
     sections: dict[str, list[str]] = {}
     title, inside = "global", list[str]()
-    for line in [*_lines(text), "end"]:
+    for line in [*statements(text), "end"]:
         if line[0].isspace():
             inside.append(line.strip())
             continue

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.deploy.backup import Backup
+from lbgen.deploy.change import RELOAD, RESTART, UNFINISHED, Change
+from lbgen.deploy.changes import changes_of
 from lbgen.deploy.inventory import READERS
-from lbgen.deploy.side_words import side_words
-from lbgen.deploy.words import Step, steps
 from lbgen.files import compare, diff
 from lbgen.render import fingerprint
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from lbgen.deploy.changes import Render
     from lbgen.deploy.inventory import Inventory
     from lbgen.deploy.kept import Kept
-    from lbgen.files import Change
+    from lbgen.files import Change as FileChange
     from lbgen.render import RenderedFile
-
 
 MAX_CHANGE = 0.3
 """How much of a pool may be taken out at once without being asked for."""
@@ -47,8 +47,8 @@ class Plan(NamedTuple):
     """The difference between the files on disk and the rendered ones."""
 
     target: str
-    steps: tuple[Step, ...]
     changes: tuple[Change, ...]
+    files: tuple[FileChange, ...]
     losses: tuple[Loss, ...]
     digest: str
     """Stands for the old and the new bytes of every file: another hand's edit changes it."""
@@ -61,43 +61,45 @@ class Plan(NamedTuple):
 
     @property
     def reload(self) -> bool:
-        return any(step.reload for step in self.steps)
+        return any(change.effect in {RELOAD, RESTART} for change in self.changes)
 
     @property
     def is_empty(self) -> bool:
-        return not self.unfinished and all(change.kind == "same" for change in self.changes)
+        return not self.unfinished and all(file.kind == "same" for file in self.files)
 
     @property
-    def foreign(self) -> tuple[Change, ...]:
+    def foreign(self) -> tuple[FileChange, ...]:
         """Files in the way that lbgen did not write."""
-        return tuple(change for change in self.changes if change.kind == "foreign")
+        return tuple(file for file in self.files if file.kind == "foreign")
 
     def diff(self) -> str:
         """Return the unified text difference, secrets masked."""
-        return diff(self.changes)
+        return diff(self.files)
 
 
-def make_plan(target: str, directory: Path, files: Sequence[RenderedFile], *, socket: bool = False) -> Plan:
-    """Compare the rendered files with the directory; raises `LbgenError` for what cannot be read."""
-    changes = tuple(compare(directory, files))
+def make_plan(
+    target: str,
+    directory: Path,
+    files: Sequence[RenderedFile],
+    *,
+    socket: bool = False,
+    again: Render | None = None,
+) -> Plan:
+    """Compare the rendered files with the directory; raises `LbgenError` for what cannot be read.
+
+    `again` renders another fleet in the same way: so is told what lies there otherwise than its fleet says.
+    """
+    compared = tuple(compare(directory, files))
+    main = compared[0]
     read = READERS[target]
-    old, new = read(changes[0].old), read(changes[0].new)
-    found = list(steps(old, new, socket=socket and target == "haproxy"))
-    found += [
-        Step("", words, reload=True)
-        for change in changes[1:]
-        for words in side_words(change, str(change.path.relative_to(directory)))
-    ]
-    unfinished = Backup(directory, files[0].path).unfinished
-    if unfinished:
-        found.append(
-            Step("", "an apply was stopped before it took effect: a reload makes up for it", reload=True)
-        )
-    digest = _digest(directory, changes)
-    return Plan(target, tuple(found), changes, tuple(_losses(old, new)), digest, unfinished)
+    changes = changes_of(target, directory, compared, socket=socket, again=again)
+    if unfinished := Backup(directory, files[0].path).unfinished:
+        changes.append(Change("changed", UNFINISHED))
+    losses = tuple(_losses(read(main.old), read(main.new)))
+    return Plan(target, tuple(changes), compared, losses, _digest(directory, compared), unfinished)
 
 
-def _digest(directory: Path, changes: Sequence[Change]) -> str:
+def _digest(directory: Path, changes: Sequence[FileChange]) -> str:
     return fingerprint(
         (
             (text, change.secret)

@@ -148,7 +148,7 @@ def _have(rows: Iterable[Mapping[str, str]], words: Iterable[str], numbers: Iter
 def commands(old: Inventory, new: Inventory) -> Iterator[str]:
     """Yield the commands that take the running balancer from one configuration to the other.
 
-    Covers what `words.steps` says needs no reload: weight, state, cap and address.
+    Covers what `inventory_diff.file_changes` says needs no reload: weight, state, cap and address.
     """
     for name, pool in new.pools.items():
         before = old.pools[name].servers if name in old.pools else {}

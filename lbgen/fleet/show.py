@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
-from lbgen.fleet.core_schema import STR, core_tag
 from lbgen.fleet.leaves import Leaf, Remark
 from lbgen.fleet.written import Tree
+from lbgen.fleet.yaml_flow import flow, scalar
 from lbgen.problems import path_text
 
 if TYPE_CHECKING:
@@ -20,14 +19,18 @@ if TYPE_CHECKING:
 
 _COLUMN = 52
 """Where comments begin, if the line is not longer."""
-_OLD_BOOLEANS = {"y", "n", "yes", "no", "on", "off"}
-"""What YAML 1.1 takes for booleans: quoted for readers other than lbgen."""
 
 
 def as_yaml(fleet: Fleet, document: Document) -> str:
     """Return a fleet file that gives the same fleet again, with the origin of each value as a comment."""
     head = f"# The fleet {fleet.name} as lbgen understands it (digest {fleet.digest})."
     return "\n".join([head, *_mapping(Tree(document).fleet(fleet), 0)]) + "\n"
+
+
+def shown_values(fleet: Fleet, document: Document) -> dict[str, Any]:
+    """Return the fleet with every default filled in, as plain values under the keys of the fleet file."""
+    values: dict[str, Any] = _collected(Tree(document).fleet(fleet), (), {})
+    return values
 
 
 def as_json(fleet: Fleet, document: Document) -> str:
@@ -52,11 +55,11 @@ def _collected(tree: Any, path: Path, origins: dict[str, str]) -> Any:  # noqa: 
 def _mapping(tree: dict[str, Any], depth: int) -> Iterator[str]:
     indent = "  " * depth
     for key, value in tree.items():
-        name = f"{indent}{_scalar(key)}:"
+        name = f"{indent}{scalar(key)}:"
         if isinstance(value, Remark):
-            yield _commented(f"{indent}# {key}: {_flow(_collected(value.tree, (), {}))}", value.text)
+            yield _commented(f"{indent}# {key}: {flow(_collected(value.tree, (), {}))}", value.text)
         elif isinstance(value, Leaf):
-            yield _commented(f"{name} {_flow(value.value)}", value.origin)
+            yield _commented(f"{name} {flow(value.value)}", value.origin)
         elif not value:
             yield f"{name} {'{}' if isinstance(value, dict) else '[]'}"
         else:
@@ -73,7 +76,7 @@ def _sequence(items: list[dict[str, Any]], depth: int, key: str) -> Iterator[str
         if key == "servers":
             # One line a server: there may be thousands.
             values = {name: leaf.value for name, leaf in item.items()}
-            yield _commented(f"{indent}- {_flow(values)}", item["address"].origin)
+            yield _commented(f"{indent}- {flow(values)}", item["address"].origin)
             continue
         first, *rest = _mapping(item, depth + 1)
         yield f"{indent}- {first[len(indent) + 2 :]}"
@@ -82,21 +85,3 @@ def _sequence(items: list[dict[str, Any]], depth: int, key: str) -> Iterator[str
 
 def _commented(line: str, origin: str) -> str:
     return f"{line:<{_COLUMN - 2}}  # {origin}"
-
-
-def _flow(value: Any) -> str:  # noqa: ANN401 - what YAML can say
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_scalar(key)}: {_flow(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(_flow(item) for item in value) + "]"
-    return _scalar(value)
-
-
-def _scalar(value: Any) -> str:  # noqa: ANN401 - a scalar of YAML
-    if isinstance(value, str):
-        plain = re.fullmatch(r"[A-Za-z_/][A-Za-z0-9_./-]*|[0-9]+(?:ms|[smhd]|[KMG]iB)", value)
-        if plain and core_tag(value) == STR and value.lower() not in _OLD_BOOLEANS:
-            return value
-        # JSON's strings are YAML's, but for '$', which begins a reference.
-        return json.dumps(value, ensure_ascii=False).replace("$", "$$")
-    return json.dumps(value)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from yaml import MappingNode, ScalarNode, YAMLError
 from yaml._yaml import CParser
 
-from lbgen.fleet.core_schema import MAP, SEQ, STR, core_tag
+from lbgen.fleet.core_schema import BOOL, FLOAT, INT, MAP, NULL, SEQ, STR, core_tag
 from lbgen.fleet.soundness import Soundness
 from lbgen.fleet.yaml_errors import syntax_problem
 from lbgen.problems import Location, Problem
@@ -67,6 +67,11 @@ class Document:
         on_key = (on_key and depth == len(path)) or _is_block_below(key, value)
         return location_of(key if on_key and key is not None else value)
 
+    def plain(self) -> dict[str, Any]:
+        """Return what is written as mappings, lists and scalars."""
+        values: dict[str, Any] = _plain(self.root)
+        return values
+
     def _find(self, path: Path) -> tuple[tuple[Node, Node], int]:
         """Return key and value of the deepest node on a path, and how many steps lead there."""
         pair = (None, self.root)
@@ -88,6 +93,20 @@ class Document:
         if index is None:
             index = self._indices[id(node)] = {pair[0].value: pair for pair in node.value}
         return index.get(step)
+
+
+def _plain(node: Node) -> Any:  # noqa: ANN401 - whatever YAML can say
+    if node.id == "mapping":
+        return {key.value: _plain(value) for key, value in node.value}
+    if node.id == "sequence":
+        return [_plain(item) for item in node.value]
+    if node.tag == NULL:
+        return None
+    if node.tag == BOOL:
+        return node.value.lower() == "true"
+    if node.tag == INT:
+        return int(node.value, 0)
+    return float(node.value) if node.tag == FLOAT else node.value
 
 
 def location_of(node: Node) -> Location:

@@ -165,7 +165,7 @@ def test_what_ran_before_a_killed_apply_is_what_comes_back(tmp_path: Path) -> No
     said(job(tmp_path))
     before = (tmp_path / "nginx.conf").read_bytes()
     killed = job(tmp_path, "round_robin")
-    Backup(tmp_path, "nginx.conf").take(make_plan("nginx", tmp_path, killed.files).changes)
+    Backup(tmp_path, "nginx.conf").take(make_plan("nginx", tmp_path, killed.files).files)
     write_files(tmp_path, killed.files)
     assert make_plan("nginx", tmp_path, killed.files).unfinished
 

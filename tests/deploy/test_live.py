@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lbgen.cli.plan_words import summary
 from lbgen.deploy.inventory import Inventory, read_haproxy
 from lbgen.deploy.live import _parameters, can_add, obstacle
 from lbgen.deploy.plan import make_plan
@@ -46,7 +47,7 @@ def words(tmp_path: Path, old: Pool, new: Pool) -> dict[str, bool]:
     fleets = [factory.fleet(one, targets=(factory.settings("haproxy", "2.6"),)) for one in (old, new)]
     write_files(tmp_path, render(fleets[0], "haproxy"))
     plan = make_plan("haproxy", tmp_path, render(fleets[1], "haproxy"), socket=True)
-    return {step.words: step.reload for step in plan.steps}
+    return {summary(change).removeprefix("pool chat: "): change.effect == "reload" for change in plan.changes}
 
 
 def test_a_plan_says_which_way(tmp_path: Path) -> None:

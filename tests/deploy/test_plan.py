@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbgen.cli.plan import gathered
+from lbgen.cli.plan_words import gathered, summary
 from lbgen.deploy.inventory import READERS
 from lbgen.deploy.plan import make_plan
-from lbgen.deploy.words import steps
+from lbgen.deploy.inventory_diff import file_changes
 from lbgen.files import write_files
 from lbgen.model import Pool, State, StrategyChoice
 from lbgen.render import render
@@ -25,7 +25,7 @@ def chat(**values: object) -> Pool:
 def words(target: str, folder: Path, old: Pool, new: Pool) -> list[str]:
     write_files(folder, render(factory.fleet(old), target))
     plan = make_plan(target, folder, render(factory.fleet(new), target))
-    return [step.words for step in plan.steps]
+    return [summary(change).removeprefix("pool chat: ") for change in plan.changes]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -89,7 +89,7 @@ def test_an_edit_by_hand_changes_the_digest_and_is_shown(target: str, tmp_path: 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_first_plan_names_the_new_pools(target: str, tmp_path: Path) -> None:
     plan = make_plan(target, tmp_path / "nowhere", render(factory.fleet(chat()), target))
-    assert any("new pool with 5 servers" in step.words for step in plan.steps)
+    assert any("new pool with 5 servers" in summary(change) for change in plan.changes)
     assert plan.reload
 
 
@@ -97,7 +97,7 @@ def test_haproxy_takes_weights_over_its_socket(tmp_path: Path) -> None:
     write_files(tmp_path, render(factory.fleet(chat()), "haproxy"))
     heavier = factory.fleet(chat(weight=4), digest="1" * 12)
     plan = make_plan("haproxy", tmp_path, render(heavier, "haproxy"), socket=True)
-    assert plan.steps
+    assert plan.changes
     assert not plan.reload, "that it is another fleet is no change of its own"
 
 
@@ -105,7 +105,7 @@ def test_haproxy_takes_weights_over_its_socket(tmp_path: Path) -> None:
 def test_the_header_of_a_side_file_is_no_change(target: str, tmp_path: Path) -> None:
     write_files(tmp_path, render(factory.fleet(chat()), target))
     plan = make_plan(target, tmp_path, render(factory.fleet(chat(), digest="1" * 12), target))
-    assert plan.steps == ()
+    assert plan.changes == ()
     assert not plan.is_empty
 
 
@@ -123,6 +123,6 @@ LINES = st.lists(st.sampled_from(TEXTS.strip("\n").replace("\n", "|").split("|")
 @given(old=LINES, new=LINES)
 def test_whatever_others_wrote_is_read(target: str, old: list[str], new: list[str]) -> None:
     before, after = (READERS[target]("\n".join(lines)) for lines in (old, new))
-    told = list(steps(before, after, socket=True))
+    told = list(file_changes(before, after, socket=True))
     assert bool(told) == (before != after)
     assert list(gathered(told)) or not told

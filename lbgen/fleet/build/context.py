@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lbgen.fields import INVALID, nearest
 from lbgen.problems import Problem, path_text
+from lbgen.vocabulary import Origins
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from lbgen.problems import Location, Path
 
 
-class Origin(Protocol):
+class Origin(Origins, Protocol):
     """The merged fleet file: it knows where each value is from."""
 
     @property
@@ -22,9 +23,6 @@ class Origin(Protocol):
 
     def locate(self, path: Path, on_key: bool = False) -> Location | None:
         """Return where a value, or its key, was written."""
-
-    def written(self, path: Path) -> bool:
-        """Tell whether there is a value at this path."""
 
 
 class Context:

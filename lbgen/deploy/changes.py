@@ -1,0 +1,129 @@
+"""What becomes of a fleet: the changes of its keys, and what lies on disk otherwise than it explains.
+
+The fleet that made the files lies beside them, and so fleet is compared with fleet. The files themselves say
+what takes effect how; where no fleet lies beside them, they are all that is compared.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lbgen.deploy.change import FILES, NONE, RELOAD, RESTART, RUNTIME, Change
+from lbgen.deploy.client_keys import clients_changed
+from lbgen.deploy.fleet_diff import fleet_changes
+from lbgen.deploy.inventory import READERS, statements
+from lbgen.deploy.inventory_diff import Lines, counted, file_changes
+from lbgen.files import body
+from lbgen.fleet.load import load
+from lbgen.fleet.show import shown_values
+from lbgen.fleet.source import Source
+from lbgen.problems import LbgenError
+from lbgen.render import FLEET_FILE
+from lbgen.targets.service import DROP_IN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from lbgen.files import Change as FileChange
+    from lbgen.fleet.load import Loaded
+    from lbgen.model import Fleet
+    from lbgen.render import RenderedFile
+
+    Render = Callable[[Fleet], Sequence[RenderedFile]]
+_CLIENTS = "clients."
+
+
+def changes_of(
+    target: str, directory: Path, files: Sequence[FileChange], *, socket: bool, again: Render | None
+) -> list[Change]:
+    """Return what changes from the files that lie in a directory to the new ones, the main file first.
+
+    `again` renders another fleet as the new one was: so is found what its fleet does not explain.
+    """
+    main, read = files[0], READERS[target]
+    in_files = list(file_changes(read(main.old), read(main.new), socket=socket and target == "haproxy"))
+    before, after = _fleets(files, directory / FLEET_FILE)
+    if after is None or (before is None and main.old):
+        changes = in_files
+    else:
+        changes = _with_effects(_in_fleets(before, after), in_files, reload=_beside_differs(files))
+        if before and before.fleet and again:
+            changes += _unexplained(main, before.fleet, target, again, in_files)
+    return changes + list(_secrets(files[1:], directory, changes))
+
+
+def _fleets(files: Sequence[FileChange], path: Path) -> tuple[Loaded | None, Loaded | None]:
+    """Return the fleet that made the files which lie there, and the one that makes the new ones."""
+    texts = next(((file.old, file.new) for file in files if file.path == path), ("", ""))
+    loaded = (load([Source(str(path), text)], environ={}) if text else None for text in texts)
+    before, after = (one if one and one.fleet and one.document else None for one in loaded)
+    return before, after
+
+
+def _in_fleets(before: Loaded | None, after: Loaded) -> Iterator[Change]:
+    empty: dict[str, Any] = {"pools": {}, "listeners": {}, "clients": {}}
+    new = empty | _values(after)
+    # Where nothing lies yet, only what a fleet is made of is worth telling, not each of its settings.
+    old = empty | (_values(before) if before else {key: new[key] for key in new.keys() - empty.keys()})
+    yield from fleet_changes(old, new)
+
+
+def _values(loaded: Loaded) -> dict[str, Any]:
+    assert loaded.fleet is not None and loaded.document is not None  # noqa: S101, PT018 - `_fleets` saw to it
+    return shown_values(loaded.fleet, loaded.document)
+
+
+def _with_effects(changes: Iterator[Change], in_files: Sequence[Change], *, reload: bool) -> list[Change]:
+    """Return the changes of a fleet with how each takes effect, by what becomes of the files."""
+    by_reload, by_socket = (
+        {(change.pool, change.server) for change in in_files if change.effect == effect}
+        for effect in (RELOAD, RUNTIME)
+    )
+
+    def effect(change: Change) -> str:
+        if not in_files and not reload:
+            return NONE
+        alone = (change.pool, change.server) in by_socket - by_reload
+        return RUNTIME if alone or (by_socket and not by_reload and not reload) else RELOAD
+
+    return [change._replace(effect=effect(change)) for change in changes]
+
+
+def _beside_differs(files: Sequence[FileChange]) -> bool:
+    """Tell whether a file that the balancer reads beside its main file changes."""
+    aside = {FLEET_FILE, DROP_IN}
+    return any(
+        body(file.old) != body(file.new)
+        for file in files[1:]
+        if not any(str(file.path).endswith(name) for name in aside)
+    )
+
+
+def _unexplained(
+    main: FileChange, before: Fleet, target: str, again: Render, in_files: Sequence[Change]
+) -> Iterator[Change]:
+    """Yield the lines that lie there otherwise than this lbgen renders them for the fleet beside them."""
+    try:
+        text = again(before)[0].text
+    except LbgenError:  # such as a secret of the old fleet that is gone
+        return
+    if READERS[target](text) != READERS[target](main.old):
+        lines = Lines(*counted(list(statements(main.old)), list(statements(text))))
+        yield Change("changed", f"{FILES}{main.path.name}", None, lines, effect=RELOAD if in_files else NONE)
+
+
+def _secrets(files: Sequence[FileChange], directory: Path, told: Sequence[Change]) -> Iterator[Change]:
+    """Yield what no fleet tells: new values of the same secrets, and a file for the service manager."""
+    known = {key.split(".")[1] for change in told if (key := change.attribute or "").startswith(_CLIENTS)}
+    for file in files:
+        name = str(file.path.relative_to(directory))
+        if name == FLEET_FILE or body(file.old) == body(file.new):
+            continue
+        kind = {"new": "added", "stale": "removed"}.get(file.kind, "changed")
+        clients = list(clients_changed(file.old, file.new))
+        for client in clients:
+            if client not in known:
+                yield Change("changed", f"{_CLIENTS}{client}.keys")
+        if not clients and (name == DROP_IN or not told):
+            yield Change(kind, f"{FILES}{name}", effect=RESTART if name == DROP_IN else RELOAD)
