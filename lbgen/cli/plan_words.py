@@ -55,7 +55,11 @@ def _line(change: Change, servers: list[str]) -> str:
     names = ", ".join(servers[:NAMED]) + (f" and {len(servers) - NAMED} more" if len(servers) > NAMED else "")
     if _whole_server(change):
         address = change.before if change.kind == "removed" else change.after
-        known = f" at {address}" if len(servers) == 1 and names not in {address, str(address).rpartition(":")[0]} else ""
+        known = (
+            f" at {address}"
+            if len(servers) == 1 and names not in {address, str(address).rpartition(":")[0]}
+            else ""
+        )
         return f"{scope}{'-' if change.kind == 'removed' else '+'} {names}{known}"
     if change.attribute is None:
         return scope + _whole(change)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from lbgen.cli.plan_words import gathered, summary
 from lbgen.deploy.inventory import READERS
-from lbgen.deploy.plan import make_plan
 from lbgen.deploy.inventory_diff import file_changes
+from lbgen.deploy.plan import make_plan
 from lbgen.files import write_files
 from lbgen.model import Pool, State, StrategyChoice
 from lbgen.render import render

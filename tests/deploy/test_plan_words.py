@@ -60,7 +60,7 @@ CASES = {
     ROUTES: "listener public: + routes.",
     "listeners.public.bind=1.2.3.4:443": 'listener public: bind ["0.0.0.0:443"] → ["1.2.3.4:443"]',
     "listeners.public.tls.profile=modern": "listener public: tls.profile intermediate → modern",
-    "listeners.public.limits[0].rate=300/m": "listener public: limits [{rate: \"600/m\"",
+    "listeners.public.limits[0].rate=300/m": 'listener public: limits [{rate: "600/m"',
     "clients.team-b.keys=[file:KEYS/b]": "client team-b: ",
     "clients.team-c={key: file:KEYS/d}": "client team-c: new",
     "targets={nginx: {connections: 65536}, haproxy: {max_connections: 99999}}":
