@@ -78,7 +78,10 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     here = version_here(settings.name, CHECKERS[settings.name], choice)
     if here and (other := differs(here, settings.version)):
         console.note(f"{settings.name} here is {here}{other}")
-    texts = {"text": lambda: _text(console, plan, diff=diff), "json": lambda: printable(_json(plan, diff=diff))}
+    texts = {
+        "text": lambda: _text(console, plan, diff=diff),
+        "json": lambda: printable(_json(plan, diff=diff)),
+    }
     texts["markdown"] = lambda: printable(_markdown(plan, diff=diff))
     console.result(texts[form]())
     return 1 if exit_code and not plan.is_empty else 0
