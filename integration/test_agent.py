@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from integration.conftest import Start
     from lbgen.lab.boxes import Balancer, MockBox
 
+pytestmark = pytest.mark.slow
+
 SMALL = 3
 """Which of the servers has a quarter of the others' cache."""
 SLOTS = 8

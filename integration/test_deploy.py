@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from integration.fleets import Proxy
 
+pytestmark = pytest.mark.slow
+
 RAW = {"nginx": {"http": ["no_such_directive on;"]}, "haproxy": {"global": ["no-such-keyword"]}}
 SMOKE = ("--smoke", "/v1/chat/completions")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from integration.conftest import renewed
 from integration.fleets import Proxy, chat, files
 from integration.http2 import connection, self_signed
 from lbgen.lab import load
@@ -23,21 +24,20 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
-    from integration.conftest import Start
-    from lbgen.lab.boxes import MockBox
+    from lbgen.lab.boxes import Balancer, MockBox
     from lbgen.lab.rig import Rig
 
     Way = Callable[[load.Planned, float], Awaitable[load.Result]]
 
 pytestmark = pytest.mark.alone
 
-RUNS = 5
+RUNS = 3
 PAIRS = 20
 SPACING_S = 0.015
 MEDIAN_S = 0.005
 P99_S = 0.020
 TLS_PORT = 8443
-OVER_TLS: dict[str, Any] = {
+FLEET: dict[str, Any] = {
     **chat(),
     "listeners": {
         "plain": {"bind": "*:8080", "routes": [{"pool": "chat"}]},
@@ -70,31 +70,42 @@ class Lags(NamedTuple):
     """Pieces that arrived, of those sent (1.0: none were put together)."""
 
 
+class Running(NamedTuple):
+    """A balancer that speaks HTTP/1.1 on one port and HTTP/2 on another."""
+
+    proxy: Proxy
+    box: Balancer
+    certificate: Path
+
+
+@pytest.fixture(scope="module")
+def running(
+    module_proxy: Proxy, rig: Rig, running_mocks: list[MockBox], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    """One container for all cases."""
+    renewed(running_mocks)
+    certificate, bundle = self_signed(tmp_path_factory.mktemp("edge"))
+    rendered = (*files(FLEET, module_proxy), RenderedFile("edge.pem", bundle))
+    box = rig.balancer(module_proxy.target, module_proxy.image, rendered)
+    yield Running(module_proxy, box, certificate)
+    box.remove()
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_tokens_are_not_held_back(
-    case: Case, proxy: Proxy, mocks: list[MockBox], start: Start, measured: Callable[..., None]
+    case: Case, running: Running, mocks: list[MockBox], measured: Callable[..., None]
 ) -> None:
-    with start(chat(), proxy) as balancer:
-        runs = [asyncio.run(_run(mocks[0].url, balancer.url, case)) for _ in range(RUNS)]
-    _judge(runs, str(case), proxy, measured)
-
-
-@pytest.fixture
-def over_tls(proxy: Proxy, rig: Rig, tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """The address of a balancer that speaks HTTP/2, and its certificate."""
-    certificate, bundle = self_signed(tmp_path)
-    rendered = (*files(OVER_TLS, proxy), RenderedFile("edge.pem", bundle))
-    balancer = rig.balancer(proxy.target, proxy.image, rendered)
-    yield balancer.address, certificate
-    balancer.remove()
+    runs = [asyncio.run(_run(mocks[0].url, running.box.url, case)) for _ in range(RUNS)]
+    _judge(runs, str(case), running.proxy, measured)
 
 
 @pytest.mark.parametrize("case", [CASES[0], CASES[-1]], ids=str)
 def test_tokens_are_not_held_back_over_http2(
-    case: Case, proxy: Proxy, mocks: list[MockBox], over_tls: tuple[str, Path], measured: Callable[..., None]
+    case: Case, running: Running, mocks: list[MockBox], measured: Callable[..., None]
 ) -> None:
-    runs = [asyncio.run(_run_http2(mocks[0].url, *over_tls, case)) for _ in range(RUNS)]
-    _judge(runs, f"{case}-http2", proxy, measured)
+    place = running.box.address, running.certificate
+    runs = [asyncio.run(_run_http2(mocks[0].url, *place, case)) for _ in range(RUNS)]
+    _judge(runs, f"{case}-http2", running.proxy, measured)
 
 
 def _judge(runs: list[Lags], name: str, proxy: Proxy, measured: Callable[..., None]) -> None:

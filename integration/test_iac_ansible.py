@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from lbgen.lab.boxes import MockBox
 
+pytestmark = pytest.mark.slow
+
 PLAYBOOKS = Path(__file__).parent.parent / "examples" / "ansible"
 PROXY = Proxy("bookworm", "haproxy")
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from docker.models.containers import Container
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-of-the-team-behind-compose"
 SOMEBODY = 1000
 LABELS = {LABEL: owner(os.getpid())}

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from lbgen.lab.boxes import MockBox
     from lbgen.lab.rig import Rig
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = 24
 SECRETS = {f"KEY_{number}": f"sk-client-{number}-0123456789abcdef" for number in range(CLIENTS)}
 KEYS = 60

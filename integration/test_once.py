@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from integration.conftest import renewed
 from integration.fleets import Proxy, chat
 from lbgen.fleet.load import load as load_fleet
 from lbgen.fleet.source import Source
 from lbgen.lab import load
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from integration.conftest import Start
     from lbgen.lab.boxes import MockBox
@@ -36,7 +37,7 @@ class Case(NamedTuple):
     fields: Mapping[str, Any] = NOTHING
 
     def __str__(self) -> str:
-        return "-".join([self.fault, *map(str, self.fields.values())])
+        return "-".join([self.fault.replace("_", "-"), *map(str, self.fields.values())])
 
 
 SHORT = {"timeouts": {"first_byte": "1s", "idle": "1s"}}
@@ -56,32 +57,6 @@ BY_DEFAULT = (
 )
 
 
-@pytest.mark.parametrize("case", BY_DEFAULT, ids=str)
-def test_nothing_is_replayed_by_default(case: Case, proxy: Proxy, mocks: list[MockBox], start: Start) -> None:
-    for mock in mocks:
-        mock.fault(case.fault, **case.fields)
-    with start(chat(**case.pool), proxy) as balancer:
-        results = asyncio.run(load.burst(balancer.url, [load.Planned(0, 8)] * REQUESTS))
-    assert not [result for result in results if result.ok], results
-    assert {result.status for result in results} <= set(case.statuses), results
-    assert seen(mocks) == REQUESTS
-
-
-def test_a_refused_connection_moves_on(proxy: Proxy, mocks: list[MockBox], start: Start) -> None:
-    with start(chat("round_robin"), proxy) as balancer:
-        mocks[0].crash()
-        planned = [load.Planned(index * 0.02, 8) for index in range(REQUESTS)]
-        results = asyncio.run(load.run(balancer.url, planned, most_late_s=0.5))
-    assert all(result.ok for result in results), results
-    assert seen(mocks[1:]) == REQUESTS
-
-
-def widened(*reasons: str, **pool: Any) -> dict[str, Any]:
-    """Return a fleet that tries twice more for these reasons, generations included."""
-    retry = {"attempts": ATTEMPTS, "on": ["connect", *reasons], "replay_posts": True}
-    return chat("round_robin", retry=retry, **pool)
-
-
 class Widened(NamedTuple):
     """A reason in `retry.on` and the fault that is one."""
 
@@ -90,53 +65,110 @@ class Widened(NamedTuple):
     pool: Mapping[str, Any] = NOTHING
 
     def __str__(self) -> str:
-        return self.reason
+        return f"further-{self.reason}"
 
 
-@pytest.mark.parametrize(
-    "case", [Widened("reset", "close"), Widened("timeout", "hang", SHORT), Widened("503", "status")], ids=str
-)
+WIDENED = (Widened("reset", "close"), Widened("timeout", "hang", SHORT), Widened("503", "status"))
+
+
+def widened(*reasons: str, **pool: Any) -> dict[str, Any]:
+    """Return a pool that tries twice more for these reasons, generations included."""
+    retry = {"attempts": ATTEMPTS, "on": ["connect", *reasons], "replay_posts": True}
+    return {"strategy": "round_robin", "retry": retry, **pool}
+
+
+POOLS: dict[str, dict[str, Any]] = {
+    **{str(case): dict(case.pool) for case in BY_DEFAULT},
+    **{str(case): widened(case.reason, **case.pool) for case in WIDENED},
+    "refused": {"strategy": "round_robin"},
+    "not-told-apart": widened("503"),
+    "long": widened("reset"),
+    "saved": widened("reset"),
+}
+"""One for each test, as what failed in a pool is remembered there; each under the path of its name."""
+
+
+class Running(NamedTuple):
+    """A balancer with all pools."""
+
+    proxy: Proxy
+    url: str
+
+    def burst(self, pool: str, *planned: load.Planned) -> list[load.Result]:
+        """Send requests to a pool at the same time."""
+        return asyncio.run(load.burst(f"{self.url}/{pool}", list(planned)))
+
+
+@pytest.fixture(scope="module")
+def running(module_proxy: Proxy, running_mocks: list[MockBox], start: Start) -> Iterator[Running]:
+    """One container for all tests of a balancer."""
+    renewed(running_mocks)
+    with start(fleet(POOLS), module_proxy) as balancer:
+        yield Running(module_proxy, balancer.url)
+
+
+def fleet(pools: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return a fleet with some pools of the four servers."""
+    routes = [{"path": f"/{name}", "pool": name, "strip_prefix": True} for name in pools]
+    return {
+        "pools": {name: {**chat()["pools"]["chat"], **pool} for name, pool in pools.items()},
+        "listeners": {"default": {"bind": "*:8080", "routes": routes}},
+    }
+
+
+@pytest.mark.parametrize("case", BY_DEFAULT, ids=str)
+def test_nothing_is_replayed_by_default(case: Case, running: Running, mocks: list[MockBox]) -> None:
+    for mock in mocks:
+        mock.fault(case.fault, **case.fields)
+    results = running.burst(str(case), *[load.Planned(0, 8)] * REQUESTS)
+    assert not [result for result in results if result.ok], results
+    assert {result.status for result in results} <= set(case.statuses), results
+    assert seen(mocks) == REQUESTS
+
+
+def test_a_refused_connection_moves_on(running: Running, mocks: list[MockBox]) -> None:
+    mocks[0].crash()
+    planned = [load.Planned(index * 0.02, 8) for index in range(REQUESTS)]
+    results = asyncio.run(load.run(f"{running.url}/refused", planned, most_late_s=0.5))
+    assert all(result.ok for result in results), results
+    assert seen(mocks[1:]) == REQUESTS
+
+
+@pytest.mark.parametrize("case", WIDENED, ids=str)
 def test_at_most_the_stated_number_of_further_tries(
-    case: Widened, proxy: Proxy, mocks: list[MockBox], start: Start
+    case: Widened, running: Running, mocks: list[MockBox]
 ) -> None:
-    fleet = widened(case.reason, **case.pool)
-    assert "retry-pays-twice" in said(fleet, proxy)
+    assert "retry-pays-twice" in said(str(case), running.proxy)
     for mock in mocks:
         mock.fault(case.fault)
-    with start(fleet, proxy) as balancer:
-        results = asyncio.run(load.burst(balancer.url, [load.Planned(0, 8)]))
-    assert not results[0].ok
+    [result] = running.burst(str(case), load.Planned(0, 8))
+    assert not result.ok
     assert 2 <= seen(mocks) <= 1 + ATTEMPTS
 
 
-def test_what_nginx_does_not_tell_apart_is_said(proxy: Proxy, mocks: list[MockBox], start: Start) -> None:
-    fleet = widened("503")
-    told = "also replays a POST after a reset" in said(fleet, proxy)
-    assert told is (proxy.target == "nginx")
+def test_what_nginx_does_not_tell_apart_is_said(running: Running, mocks: list[MockBox]) -> None:
+    told = "also replays a POST after a reset" in said("not-told-apart", running.proxy)
+    assert told is (running.proxy.target == "nginx")
     for mock in mocks:
         mock.fault("close")
-    with start(fleet, proxy) as balancer:
-        asyncio.run(load.burst(balancer.url, [load.Planned(0, 8)]))
+    running.burst("not-told-apart", load.Planned(0, 8))
     assert (seen(mocks) > 1) is told
     assert seen(mocks) <= 1 + ATTEMPTS
 
 
-def test_what_haproxy_cannot_send_again_is_said(proxy: Proxy, mocks: list[MockBox], start: Start) -> None:
-    fleet = widened("reset")
-    told = "'retry.replay_posts' covers" in said(fleet, proxy)
-    assert told is (proxy.target == "haproxy")
+def test_what_haproxy_cannot_send_again_is_said(running: Running, mocks: list[MockBox]) -> None:
+    told = "'retry.replay_posts' covers" in said("long", running.proxy)
+    assert told is (running.proxy.target == "haproxy")
     for mock in mocks:
         mock.fault("close")
-    with start(fleet, proxy) as balancer:
-        asyncio.run(load.burst(balancer.url, [load.Planned(0, 8, "long " * 8_000)]))
+    running.burst("long", load.Planned(0, 8, "long " * 8_000))
     assert (seen(mocks) == 1) is told
     assert seen(mocks) <= 1 + ATTEMPTS
 
 
-def test_a_stated_retry_saves_the_request(proxy: Proxy, mocks: list[MockBox], start: Start) -> None:
+def test_a_stated_retry_saves_the_request(running: Running, mocks: list[MockBox]) -> None:
     mocks[0].fault("close")
-    with start(widened("reset"), proxy) as balancer:
-        results = asyncio.run(load.burst(balancer.url, [load.Planned(0, 8)] * REQUESTS))
+    results = running.burst("saved", *[load.Planned(0, 8)] * REQUESTS)
     assert all(result.ok for result in results), results
 
 
@@ -145,9 +177,9 @@ def seen(mocks: list[MockBox]) -> int:
     return sum(mock.state()["paths"].get("/v1/completions", 0) for mock in mocks)
 
 
-def said(fleet: dict[str, Any], proxy: Proxy) -> str:
-    """Return what the check of a fleet says, codes and messages."""
+def said(pool: str, proxy: Proxy) -> str:
+    """Return what the check of a fleet with one of the pools says, codes and messages."""
     versions = {proxy.target: proxy.version}
-    source = Source("fleet.yaml", json.dumps(fleet))
+    source = Source("fleet.yaml", json.dumps(fleet({pool: POOLS[pool]})))
     problems = load_fleet([source], environ={}, targets=(proxy.target,), versions=versions).problems
     return "\n".join(f"{problem.code}: {problem.message}" for problem in problems)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from lbgen.lab.boxes import Balancer, MockBox
     from lbgen.lab.rig import Rig
 
+pytestmark = pytest.mark.slow
+
 EVERYWHERE: dict[str, dict[str, Any]] = {
     "header": {"strategy": {"name": "session", "header": "X-Session-Id"}},
     "cookie": {"strategy": {"name": "session", "cookie": "chat"}},

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from integration.conftest import Start
     from lbgen.lab.boxes import Balancer
 
+pytestmark = pytest.mark.slow
+
 SHORT: dict[str, Any] = {"timeouts": {"first_byte": "3s", "idle": "3s"}}
 
 
@@ -43,7 +45,6 @@ def test_silence_beyond_the_timeouts_ends_as_said(proxy: Proxy, start: Start) ->
     assert 2.5 <= cut[0].ended_s <= 4.5
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(
     not (os.environ.get("LBGEN_SLOW") or os.environ.get("LBGEN_NO_SKIP")),
     reason="takes 70 seconds: LBGEN_SLOW=1",

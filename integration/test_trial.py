@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 REQUESTS = 60
 SHORT = (f"--requests={REQUESTS}", "--rate=20", "--workload=fixed:output=50", "--strategy=least_conn")
 

@@ -15,8 +15,8 @@ import pytest
 
 from integration.debian import ImageError
 from integration.images import CHOICE, GENERATIONS, ensure
-from tests.turns import is_alone, turn
 from tests.turns import pytest_sessionstart as heed_signals
+from tests.turns import turn
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -50,7 +50,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
     """Wait for the images and for the test's turn."""
     wait_for_images()
-    with turn(alone=is_alone(item)):
+    with turn(item):
         return (yield)
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 FLEET = "pools:\n  chat:\n    servers: [gpu-0:8000]\n"
 

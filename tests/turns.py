@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 MOST = 6
 """Each process that runs containers has its own network and four mock GPU servers."""
 FOLDER = Path(__file__).parent
-WORKER = "PYTEST_XDIST_WORKER"
 
 
 def pytest_sessionstart() -> None:
@@ -41,14 +40,17 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put those that run alone at the end, where nobody else has anything left to do."""
-    items.sort(key=is_alone)
+    """Put those that run alone at the end, where nobody else has anything left to do, and long files first.
+
+    Unit tests still come before the others, whose images are built meanwhile.
+    """
+    items.sort(key=lambda item: (is_alone(item), FOLDER not in item.path.parents, not is_slow(item)))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
     """Wait for the test's turn, outside of its own time limit."""
-    with turn(alone=is_alone(item)):
+    with turn(item):
         return (yield)
 
 
@@ -57,15 +59,21 @@ def is_alone(item: pytest.Item) -> bool:
     return item.get_closest_marker("alone") is not None
 
 
+def is_slow(item: pytest.Item) -> bool:
+    """Tell whether a test's file takes long."""
+    return item.get_closest_marker("slow") is not None
+
+
 @contextmanager
-def turn(*, alone: bool) -> Iterator[None]:
+def turn(item: pytest.Item) -> Iterator[None]:
     """Hold a lock that all processes of a run share, or one of them has."""
-    if WORKER not in os.environ:
+    if not hasattr(item.config, "workerinput"):
         yield
         return
-    lock = os.open(FOLDER, os.O_RDONLY)
+    folder = Path(item.config.option.basetemp).parent  # the run's own; each process has one below it
+    lock = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(lock, fcntl.LOCK_EX if is_alone(item) else fcntl.LOCK_SH)
         yield
     finally:
         os.close(lock)

@@ -13,6 +13,8 @@ from lbgen.cli.guard import run
 from tests.docs.blocks import Block, blocks, fits
 from tests.docs.shell import complaints, missing, run_page
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from lbgen.simulate.result import Figures
     from lbgen.simulate.run import Task
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALLEST = str(EXAMPLES / "smallest.yaml")
 QUICK = ("--requests", "400", "--seed", "1", "--seed", "2")

@@ -18,6 +18,8 @@ from lbgen.checker.certificate import throwaway_bundle
 from lbgen.cli import trial
 from lbgen.cli.console import Console
 
+pytestmark = pytest.mark.slow
+
 FLEET = """
 pools: {chat: {engine: vllm, servers: ['gpu-[0-1]:8000']}}
 listeners: {in: {bind: '127.0.0.1:8080', routes: [{pool: chat}]}}
