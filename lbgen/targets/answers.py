@@ -70,13 +70,16 @@ ANSWERS: dict[str, Answer] = {
     "request_timeout": Answer(408, _BAD, "request_timeout", "The request did not arrive in time."),
     "too_large": Answer(413, _BAD, "request_too_large", "The request body is larger than allowed."),
     "model_unreadable": Answer(
-        413, _BAD, "model_not_readable", "The model was not found in the part of the body that is inspected."
+        413,
+        _BAD,
+        "model_not_readable",
+        "The body is longer, or has more parts, than is inspected: the model is not known.",
     ),
     "unsupported_encoding": Answer(
         415,
         _BAD,
         "unsupported_content_encoding",
-        "The model cannot be read from a compressed body: send it without Content-Encoding.",
+        "What decides over this request stands in its body: send it without Content-Encoding.",
     ),
     "misdirected": Answer(
         421,

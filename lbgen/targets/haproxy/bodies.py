@@ -1,37 +1,33 @@
-"""What HAProxy finds in a request's body: it waits for the body, and asks JSON for single members.
+r"""What HAProxy finds in a request's body: it waits for the body, and a script of ours reads it once.
 
+The script bounds its own work, see `lbgen.lua`. `json_query` goes through all of the body for each path, and
+takes neither escapes in texts nor NaN (seen on 2.6); `regsub` with `g` moves the rest of the body at every
+match, so that 300 KB of `\/` end the process (seen on 3.2).
 Only what fits the buffer is seen (seen on 2.6 to 3.2), so `tune.bufsize` follows `inspect.body`, and a body
-that does not fit, or is compressed, is known as hidden: where its text would decide, it is refused.
+that does not fit, is compressed or cannot be read is known as hidden: where it would decide, it is refused.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.haproxy.words import duration
+from lbgen.targets.haproxy.features import has
+from lbgen.targets.haproxy.words import duration, refuse
 from lbgen.targets.sessions import session_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lbgen.model import Fleet, Listener, Match, Pool
+    from lbgen.targets.haproxy.assembly import Assembly
     from lbgen.targets.haproxy.rules import Rules
 
+SCRIPT = "lbgen.lua"
+"""The file of the script that reads bodies."""
 _HEADERS = 65_536
 """Bytes of a buffer for the headers, beside the body."""
 HIDDEN = "{ var(txn.lb_hidden) -m found }"
-_PROMPTS = (
-    "$.system",
-    "$.system[0].text",
-    "$.messages[0].content",
-    # Content as a list gives nothing on 2.6 and its text as JSON on 3.0: its first part works on both.
-    "$.messages[0].content[0].text",
-    "$.instructions",
-    "$.prompt",
-    "$.input",
-)
-_PLAIN = r"'req.body,regsub(\\\\u,u,g),regsub(\\\\/,/,g)'"
-"""The body without the escapes that make `json_query` give nothing (seen on 2.6: `\\/` and `\\u00e9`)."""
-_ESCAPED = "{ req.body -m reg '\\\\[u/]' }"
-_NO_MODEL = "!{ var(txn.lb_model) -m len gt 0 }"
+_UNREAD = "!{ var(txn.lb_size) -m found }"
 _HEAD_START = 30_000
 """Milliseconds: the most that a request with a short answer may overtake."""
 _PER_TOKEN = 10
@@ -51,7 +47,12 @@ def needs_length(match: Match) -> bool:
 def reads_body(fleet: Fleet, listener: Listener) -> bool:
     """Tell whether anything of a listener has to see bodies."""
     matches = any(looks_inside(route.match) or needs_length(route.match) for route in listener.routes)
-    return matches or any(_pool_reads(pool) for pool in _pools(fleet, listener))
+    return matches or any(pool_reads(pool) for pool in _pools(fleet, listener))
+
+
+def reads_text(fleet: Fleet) -> bool:
+    """Tell whether anything of the fleet needs the script."""
+    return any(_wanted(fleet, listener) for listener in fleet.listeners)
 
 
 def buffer_size(fleet: Fleet) -> int | None:
@@ -60,56 +61,83 @@ def buffer_size(fleet: Fleet) -> int | None:
     return max(sizes) + _HEADERS if sizes else None
 
 
+def script_lines(made: Assembly) -> Iterator[str]:
+    """Yield the lines of `global` that load the script, where something needs it."""
+    if reads_text(made.fleet):
+        if has(made.settings.version, "lua_booleans"):
+            # Without it 3.2 warns as soon as a script is loaded.
+            yield "tune.lua.bool-sample-conversion normal"
+        # One interpreter for each thread: with `lua-load` all would wait for one.
+        yield f"lua-load-per-thread {made.file(SCRIPT)}"
+
+
+def pool_reads(pool: Pool) -> bool:
+    """Tell whether a pool needs what stands in the bodies of its requests."""
+    return bool(_named_by(pool)) or pool.queue.order == "shortest_first"
+
+
 def _pools(fleet: Fleet, listener: Listener) -> tuple[Pool, ...]:
     names = dict.fromkeys(name for route in listener.routes for name in route.pools)
     return tuple(fleet.pool(name) for name in names)
 
 
-def _pool_reads(pool: Pool) -> bool:
-    session = session_of(pool)
-    named = session is not None and session.body is not None
-    return pool.strategy.name == "prefix" or named or pool.queue.order == "shortest_first"
-
-
-def body_rules(rules: Rules, listener: Listener) -> None:
-    """Add what reads the body into variables, if anything needs them."""
-    fleet = rules.made.fleet
-    if not reads_body(fleet, listener):
-        return
-    pools = _pools(fleet, listener)
-    send = max((pool.timeouts.send or 0 for pool in pools), default=0) or 60_000
-    rules.add(f"http-request wait-for-body time {duration(send)}", "{ method POST PUT PATCH }")
-    _hidden_rules(rules, listener)
+def _wanted(fleet: Fleet, listener: Listener) -> tuple[str, ...]:
+    """Return what the script is asked for, in its words."""
     matches = [route.match for route in listener.routes]
-    if any(match.models for match in matches):
-        rules.add("http-request set-var(txn.lb_model) req.body,json_query($.model)")
-        rules.add(f"http-request set-var(txn.lb_model) {_PLAIN},json_query($.model)", _NO_MODEL, _ESCAPED)
+    pools = _pools(fleet, listener)
+    wanted = ["model"] if any(match.models for match in matches) else []
     shortest = any(pool.queue.order == "shortest_first" for pool in pools)
     if shortest or any(match.max_tokens_over is not None for match in matches):
-        _token_rules(rules)
-    if shortest:
+        wanted.append("tokens")
+    wanted += [_named_by(pool) for pool in pools]
+    return tuple(dict.fromkeys(filter(None, wanted)))
+
+
+class Reader:
+    """The rules of one listener that read bodies, where they are first needed and nowhere else."""
+
+    def __init__(self, rules: Rules, listener: Listener) -> None:
+        self._rules = rules
+        self._listener = listener
+        self._wanted = _wanted(rules.made.fleet, listener)
+        pools = _pools(rules.made.fleet, listener)
+        self._wait = max((pool.timeouts.send or 0 for pool in pools), default=0) or 60_000
+        self._read: set[tuple[str, ...]] = set()
+
+    def read(self, *conditions: str) -> None:
+        """Add the rules that read the body of a request for which all of these conditions hold."""
+        if conditions in self._read or conditions[:1] in self._read:
+            return
+        self._read.add(conditions)
+        when = (*conditions, _UNREAD)
+        add = self._rules.add
+        add(f"http-request wait-for-body time {duration(self._wait)}", *when, "!{ method GET HEAD }")
+        if self._wanted:
+            # Until the script says otherwise: it may be stopped when the client has gone.
+            add("http-request set-var(txn.lb_hidden) str(unread)", *when)
+            words = f"{self._listener.inspect_body} {','.join(self._wanted)}"
+            add(f"http-request lua.lbgen-body {words}", *when)
+        add("http-request set-var(txn.lb_size) req.body_size", *when)
+
+
+def hidden_rules(rules: Rules, condition: str) -> None:
+    """Add the answers where a hidden body would have decided."""
+    for reason, name in (("encoded", "unsupported_encoding"), ("invalid", "bad_body")):
+        rules.add(refuse(name), condition, f"{{ var(txn.lb_hidden) -m str {reason} }}")
+    rules.add(refuse("model_unreadable"), condition)
+
+
+def prompt_rules(rules: Rules, listener: Listener) -> None:
+    """Add what the strategies and the queues of a listener's pools make of what was read."""
+    pools = _pools(rules.made.fleet, listener)
+    if any(pool.queue.order == "shortest_first" for pool in pools):
         _cost_rules(rules)
     for pool in pools:
         if pool.strategy.name == "prefix":
-            _prefix_rules(rules, pool)
-
-
-def _hidden_rules(rules: Rules, listener: Listener) -> None:
-    rules.add("http-request set-var(txn.lb_seen) req.body_len")
-    rules.add("http-request set-var(txn.lb_size) req.body_size")
-    hide = "http-request set-var(txn.lb_hidden) bool(true)"
-    # A body without a length looks complete when the buffer is full (seen on 2.6).
-    rules.add(hide, f"{{ var(txn.lb_seen) -m int ge {listener.inspect_body} }}")
-    rules.add(hide, "{ req.body_size,sub(txn.lb_seen) gt 0 }")
-    rules.add(
-        hide, "{ req.fhdr(Content-Encoding) -m found }", "!{ req.fhdr(Content-Encoding) -m str -i identity }"
-    )
-
-
-def _token_rules(rules: Rules) -> None:
-    unknown = "!{ var(txn.lb_tokens) -m found }"
-    rules.add("http-request set-var(txn.lb_tokens) req.body,json_query($.max_tokens,int)")
-    rules.add("http-request set-var(txn.lb_tokens) req.body,json_query($.max_completion_tokens,int)", unknown)
+            digest = f"var({named_variable(pool)})"
+            if pool.strategy.parameters.get("scope") == "client":
+                digest += ",concat(.,txn.lb_client)"
+            rules.add(f"http-request set-var({prefix_variable(pool)}) {digest}")
 
 
 def _cost_rules(rules: Rules) -> None:
@@ -126,27 +154,21 @@ def _cost_rules(rules: Rules) -> None:
     )
 
 
-def _prefix_rules(rules: Rules, pool: Pool) -> None:
-    """Add the digest of the prompt's beginning, in the pool's own variable: pools differ in parameters."""
-    name = prefix_variable(pool)
-    octets = pool.strategy.parameters.get("bytes", 2_048)
-    found, cut = f"{{ var({name}) -m len gt 0 }}", f"bytes(0,{octets})"
-    if pool.strategy.parameters.get("key", "system_prompt") == "system_prompt":
-        ways: tuple[tuple[str, tuple[str, ...]], ...] = (("req.body", ()), (_PLAIN, (_ESCAPED,)))
-        for body, conditions in ways:
-            for path in _PROMPTS:
-                # Each look goes through all of the body: one a path, without asking first.
-                rules.add(
-                    f"http-request set-var({name}) {body},json_query({path}),{cut}", f"!{found}", *conditions
-                )
-    # Also for what is no JSON, or not all of it to be seen.
-    rules.add(f"http-request set-var({name}) req.body,{cut}", f"!{found}")
-    rules.add(f"http-request unset-var({name})", f"!{found}")
-    rules.add(f"http-request set-var({name}) var({name}),sha1,hex", found)
-    if pool.strategy.parameters.get("scope") == "client":
-        rules.add(
-            f"http-request set-var({name}) var({name}),concat(.,txn.lb_client)", f"{{ var({name}) -m found }}"
-        )
+def _named_by(pool: Pool) -> str:
+    """Return by what of the body requests are kept together, as the script calls it; empty: by nothing."""
+    session, parameters = session_of(pool), pool.strategy.parameters
+    if session is not None:
+        return f"member:{session.body.removeprefix('$.')}" if session.body else ""
+    if pool.strategy.name != "prefix":
+        return ""
+    kind = "first_bytes" if parameters.get("key") == "first_bytes" else "system"
+    return f"{kind}:{parameters.get('bytes', 2_048)}"
+
+
+def named_variable(pool: Pool) -> str:
+    """Return the variable that the script sets for what keeps a pool's requests together."""
+    kind, _, detail = _named_by(pool).partition(":")
+    return f"txn.lb_{kind}_" + "".join(c if c.isalnum() else f"_{ord(c):02x}" for c in detail)
 
 
 def prefix_variable(pool: Pool) -> str:

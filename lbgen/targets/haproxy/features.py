@@ -27,6 +27,8 @@ FEATURES: Mapping[str, Feature] = {
     # Seen: over HTTP/2 a prompt of 200 KB took 12 ms on 2.6.12 and 3.0.11, 4 ms with a window of 1 MiB, and
     # no longer than on NGINX on 3.2.26 as it is.
     "http2_window_grows": Feature(Version(3, 2), instead="tune.h2.initial-window-size"),
+    # Documented (3.1); seen: unknown on 3.0.11, and 3.2.26 warns where a script is loaded without it.
+    "lua_booleans": Feature(Version(3, 1), instead="nothing: older versions have one way only"),
     # Seen: "status code 431 not handled" in http-error on 2.6.12 and 3.0.11, fine on 3.2.26.
     "status_431": Feature(Version(3, 2), instead="400, which HAProxy answers to headers that are too large"),
 }

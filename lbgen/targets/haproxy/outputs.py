@@ -9,6 +9,7 @@ from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, tables
 from lbgen.targets.haproxy.assembly import VALUES_FILE, Assembly
 from lbgen.targets.haproxy.auth import CLIENTS_FILE, clients_text
 from lbgen.targets.haproxy.backends import backends
+from lbgen.targets.haproxy.bodies import SCRIPT, reads_text, script_lines
 from lbgen.targets.haproxy.buffers import REWRITE, buffer_size
 from lbgen.targets.haproxy.edge import frontends
 from lbgen.targets.haproxy.features import has
@@ -18,16 +19,16 @@ from lbgen.targets.haproxy.metrics import METRICS_FILE, metrics_frontend, metric
 from lbgen.targets.haproxy.names import peers, resolvers
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.redirects import redirects
-from lbgen.targets.haproxy.views import Defaults, Process, syntax
+from lbgen.targets.haproxy.views import Defaults, Process, Section, syntax
 from lbgen.targets.haproxy.words import COMMON_ERRORS, duration, error_reply
 from lbgen.targets.service import drop_in
-from lbgen.targets.spec import Output
+from lbgen.targets.spec import Output, Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lbgen.model import Fleet, TargetSettings
-    from lbgen.targets.spec import Part, Secrets, Syntax
+    from lbgen.targets.spec import Part, Secrets
 
 _KEEPALIVE = 75_000
 """Milliseconds that an idle client's connection stays open, as on NGINX."""
@@ -44,9 +45,16 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     edge = () if alone else (*frontends(made), *redirects(made), *metrics_frontend(made))
     context = {
         "part": part.name,
-        "process": _process(fleet, made.settings),
+        "process": _process(made),
         "defaults": _defaults(fleet, made.settings),
-        "sections": (*made.stores(), *peers(fleet), *resolvers(fleet), *learned_tables(fleet), *limits),
+        "sections": (
+            *_script(made, part),
+            *made.stores(),
+            *peers(fleet),
+            *resolvers(fleet),
+            *learned_tables(fleet),
+            *limits,
+        ),
         "frontends": edge,
         "backends": pools,
     }
@@ -61,11 +69,21 @@ def _side_files(made: Assembly, part: Part) -> Iterator[Output]:
     for path, text in texts:
         if text:
             yield Output(path, text=text, secret=True)
+    if part.name != "upstreams" and reads_text(made.fleet):
+        yield Output(SCRIPT, "haproxy/lbgen.lua.j2", comment="--")
     if part.whole:
         yield drop_in("haproxy.service", made.settings.directory, _descriptors(made.fleet, made.settings))
 
 
-def _process(fleet: Fleet, settings: TargetSettings) -> Process:
+def _script(made: Assembly, part: Part) -> Iterator[Section]:
+    """Yield the script's own `global` section, where the other one is not ours to write."""
+    lines = () if part.name != "http" else syntax(*script_lines(made))
+    if lines:
+        yield Section(Syntax("global"), lines)
+
+
+def _process(made: Assembly) -> Process:
+    fleet, settings = made.fleet, made.settings
     lines = [
         # Names of side files are relative to this file.
         "default-path config",
@@ -92,6 +110,7 @@ def _process(fleet: Fleet, settings: TargetSettings) -> Process:
     needed = counters_with_loads(fleet)
     if needed > BUILT_IN_COUNTERS:
         lines.append(f"tune.stick-counters {needed}")
+    lines += script_lines(made)
     lines += settings.raw.get("global", ())
     return Process(syntax(*lines), _descriptors(fleet, settings))
 

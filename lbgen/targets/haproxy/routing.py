@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.targets.haproxy.bodies import HIDDEN, body_rules, looks_inside
+from lbgen.targets.haproxy.bodies import (
+    HIDDEN,
+    Reader,
+    hidden_rules,
+    looks_inside,
+    needs_length,
+    pool_reads,
+    prompt_rules,
+)
 from lbgen.targets.haproxy.frame import WEBSOCKET
 from lbgen.targets.haproxy.paths import escape_regex, path_regex, rewrite_rule
 from lbgen.targets.haproxy.priorities import priority_rules
@@ -39,10 +47,12 @@ class Candidate(NamedTuple):
 def route_rules(rules: Rules, listener: Listener) -> None:
     """Add the choice of a route, what the routes do, and the answer where none fits."""
     numbers = _numbers(rules.made, listener)
-    body_rules(rules, listener)
+    reader = Reader(rules, listener)
     for candidate in candidates(listener):
         match = listener.routes[candidate.order].match
         conditions = (*_path(rules, candidate), *_others(rules, match))
+        if looks_inside(match) or needs_length(match):
+            reader.read(_UNDECIDED, *conditions)
         if looks_inside(match):
             # Never the wrong pool: what cannot be read is refused, whatever would fit after this.
             rules.add("http-request set-var(txn.lb_route) int(0)", _UNDECIDED, *conditions, HIDDEN)
@@ -51,8 +61,12 @@ def route_rules(rules: Rules, listener: Listener) -> None:
         if not inside:
             break
     if any(looks_inside(route.match) for route in listener.routes):
-        rules.add(refuse("model_unreadable"), taken(0))
+        hidden_rules(rules, taken(0))
     _answer_no_route(rules, listener)
+    readers = [number for order, number in numbers.items() if _reads_late(rules.made, listener.routes[order])]
+    if readers:
+        reader.read(f"{{ var(txn.lb_route) -m int {' '.join(map(str, readers))} }}")
+    prompt_rules(rules, listener)
     conditions_of = {order: taken(number) for order, number in numbers.items()}
     for order, route in enumerate(listener.routes):
         _effects(rules, route, conditions_of[order])
@@ -67,6 +81,12 @@ def _numbers(made: Assembly, listener: Listener) -> dict[int, int]:
             break
         before += len(other.routes)
     return {order: before + order + 1 for order in range(len(listener.routes))}
+
+
+def _reads_late(made: Assembly, route: Route) -> bool:
+    """Tell whether a body that nothing was read of before the route was chosen has to be read then."""
+    early = looks_inside(route.match) or needs_length(route.match)
+    return not early and any(pool_reads(made.fleet.pool(name)) for name in route.pools)
 
 
 def _answer_no_route(rules: Rules, listener: Listener) -> None:
@@ -141,7 +161,8 @@ def _is_glob(name: str) -> bool:
 
 
 def _glob_regex(name: str) -> str:
-    special = {"*": ".*", "?": "."}
+    # A character of UTF-8 may have several bytes, and HAProxy's expressions see bytes.
+    special = {"*": ".*", "?": r"[^\x80-\xbf][\x80-\xbf]*"}
     return "".join(special.get(character) or escape_regex(character) for character in name)
 
 

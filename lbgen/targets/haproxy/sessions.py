@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.targets.haproxy.bodies import named_variable
 from lbgen.targets.haproxy.learned import PEERS
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.sessions import only_over_tls, session_of
@@ -66,7 +67,7 @@ def session_rules(pool: Pool) -> Iterator[str]:
     by = session_of(pool)
     if by is None or by.insert:
         return
-    sample = _sample(by)
+    sample = _sample(pool, by)
     named = "" if by.ip else f" if {{ {sample} -m len gt 0 }}"
     # A digest: names may be longer than a table's key, and alike up to its end, as signed tokens are.
     yield f"http-request set-var(txn.lb_session) {_digest(sample)}{named}"
@@ -76,13 +77,13 @@ def _digest(sample: str) -> str:
     return quote(f"{sample},sha1")
 
 
-def _sample(by: SessionParameters) -> str:
+def _sample(pool: Pool, by: SessionParameters) -> str:
     if by.cookie:
         return f"req.cook({by.cookie})"
     if by.query:
         return f"url_param({by.query})"
     if by.body:
-        return f"req.body,json_query({by.body})"
+        return f"var({named_variable(pool)})"
     if by.ip:
         return "src"
     if by.client:
