@@ -23,6 +23,7 @@ from lbgen.simulate.closed import Closed
 from lbgen.simulate.conversations import Agents
 from lbgen.simulate.dask_sweep import dask_sweep
 from lbgen.simulate.objective import capacities, parse_objective
+from lbgen.simulate.peers import PEERS
 from lbgen.simulate.picture import picture
 from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
 from lbgen.simulate.report import page
@@ -65,6 +66,13 @@ DEFAULT_SEEDS = (1, 2, 3, 4, 5)
 )
 @option("--think", metavar="T", help="How long --clients think on average: 500ms, 10s. Default: not at all.")
 @option("--strategy", "strategies", multiple=True, metavar="S", help="A strategy; may be repeated.")
+@option(
+    "--peer",
+    "peers",
+    type=click.Choice(sorted(PEERS)),
+    multiple=True,
+    help="Another router's policy, as a row to compare with; may be repeated.",
+)
 @option("--rate", type=Amount(MOST_RATE), metavar="R", help="Requests a second.")
 @option(
     "--load",
@@ -95,7 +103,7 @@ DEFAULT_SEEDS = (1, 2, 3, 4, 5)
     "profiles",
     multiple=True,
     metavar="[GLOB=]NAME",
-    help="How fast the servers are (of a name like GLOB): seed, h100-8b, a100-8b, h100x4-70b, a100x4-70b.",
+    help=f"How fast the servers are (of a name like GLOB): {', '.join(PROFILES)}.",
 )
 @option(
     "--calibrate",
@@ -226,6 +234,7 @@ def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wan
         incidents=tuple(incident_of(text, pool) for text in wanted.incidents),
         agent=KvAgent,
         calibration=calibration_of(console, wanted.calibrate),
+        peers=tuple(dict.fromkeys(wanted.peers)),
     )
 
 

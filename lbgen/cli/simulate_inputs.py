@@ -32,6 +32,7 @@ class Wanted(NamedTuple):
     clients: tuple[int, ...]
     think: str | None
     strategies: tuple[str, ...]
+    peers: tuple[str, ...]
     rate: float | None
     loads: tuple[float, ...]
     requests: int

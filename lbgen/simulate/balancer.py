@@ -5,6 +5,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
+from lbgen.simulate.peers import PEERS
 from lbgen.strategies.registry import STRATEGIES
 
 if TYPE_CHECKING:
@@ -80,12 +81,19 @@ class Waiting(NamedTuple):
     request: Request
 
 
+def chooser_of(setup: Setup) -> Chooser:
+    """Return what chooses for one balancer: as a strategy of the fleet, or as another router does."""
+    if setup.strategy in PEERS:
+        chooser: Chooser = PEERS[setup.strategy].make(setup.chunk_tokens)
+        return chooser
+    return STRATEGIES[setup.strategy].choosers[setup.flavour](setup.parameters)
+
+
 class Balancer:
     """Counts its own requests and chooses by them."""
 
     def __init__(self, setup: Setup, servers: list[SimulatedServer], random: Random) -> None:
-        strategy = STRATEGIES[setup.strategy]
-        self.chooser: Chooser = strategy.choosers[setup.flavour](setup.parameters)
+        self.chooser = chooser_of(setup)
         self.random = random
         self.views = [View(self, server, server.setup.cap) for server in servers]
         self.queue: list[Waiting] = []

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     Follow = Callable[[Request, float], Request | None]
 
+NEED_AGENT = {name for name, strategy in STRATEGIES.items() if "kv" in strategy.needs}
+
 
 class Simulation:
     """One run of one setup. The same setup, requests and seed give the same result, to the last bit."""
@@ -43,7 +45,7 @@ class Simulation:
             self._at(incident.at_s, self._happen, incident)
         if setup.stale_s:
             self._at(0.0, self._look, None)
-        if setup.agent is not None and "kv" in STRATEGIES[setup.strategy].needs:
+        if setup.agent is not None and setup.strategy in NEED_AGENT:
             names = tuple(server.name for server in setup.servers)
             drain_above = float(str(setup.parameters.get("drain_above", 1.0)))
             self._at(0.0, self._weigh, setup.agent(names, drain_above, setup.balancers))

@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from lbgen.simulate.engine import Engine
-from lbgen.simulate.prefix_cache import PrefixCache
+from lbgen.simulate.prefix_cache import BoundedCache, PrefixCache
 from lbgen.simulate.profiles import BLOCK
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class MemoryEngine(Engine):
         self._pool = UNLIMITED if profile.kv_tokens is None else profile.kv_tokens // BLOCK
         self._chunk_tokens = chunk_tokens
         self._chunk_blocks = chunk_tokens // BLOCK
-        self._cache = PrefixCache()
+        self._cache = self._empty_cache()
         self._own = 0  # blocks that belong to one request each
         self._context = 0  # KV tokens of all decoding requests
         self._phases = [0] * BLOCK  # decoding requests by the step (modulo 16) at which they need a block
@@ -61,6 +61,8 @@ class MemoryEngine(Engine):
         if self._pool != UNLIMITED:
             request.prompt_tokens = min(request.prompt_tokens, self._pool * BLOCK - 1)
             request.output_tokens = min(request.output_tokens, self._pool * BLOCK - request.prompt_tokens)
+        if request.chunks:
+            self._cache.touch(request.chunks[: request.prompt_tokens // self._chunk_tokens])
         super().submit(request, now)
 
     def empty(self) -> list[Request]:
@@ -70,7 +72,7 @@ class MemoryEngine(Engine):
         self._running.clear()
         self._prefilling.clear()
         self._work.clear()
-        self._cache = PrefixCache()
+        self._cache = self._empty_cache()
         self._own = self._context = 0
         self._phases = [0] * BLOCK
         return lost
@@ -225,6 +227,11 @@ class MemoryEngine(Engine):
             self._own -= self._chunk_blocks
             request.blocks -= self._chunk_blocks
         request.shared = max(whole, request.shared)
+        self._cache.touch(request.chunks[: request.shared])
+
+    def _empty_cache(self) -> PrefixCache:
+        most = self.profile.cache_tokens
+        return PrefixCache() if most is None else BoundedCache(most // self._chunk_tokens)
 
     def _caches(self, request: Request) -> bool:
         return self.profile.prefix_cache and bool(request.chunks)

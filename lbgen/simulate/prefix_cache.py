@@ -53,6 +53,9 @@ class PrefixCache:
             return True
         return False
 
+    def touch(self, chunks: Sequence[Hashable]) -> None:
+        """Note that a prompt with these chunks asks; here, only what is used counts."""
+
     def release(self, chunks: Sequence[Hashable]) -> None:
         """Stop using chunks of one prompt."""
         for chunk in reversed(chunks):
@@ -64,3 +67,49 @@ class PrefixCache:
     def drop(self) -> None:
         """Forget the idle chunk that was used least recently; raises `KeyError` when there is none."""
         self._idle.popitem(last=False)
+
+
+class BoundedCache(PrefixCache):
+    """An index that knows so many chunks at most, in use or not, as of a store beside the KV cache.
+
+    What nobody asked for longest is forgotten first.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+        self._known: OrderedDict[Hashable, None] = OrderedDict()
+
+    def match(self, chunks: Sequence[Hashable], most: int) -> int:
+        """Return how many leading chunks are known, of at most so many."""
+        for index, chunk in enumerate(chunks[:most]):
+            if chunk not in self._known:
+                return index
+        return min(most, len(chunks))
+
+    def hold(self, chunk: Hashable) -> bool:
+        """Use a chunk; return whether it was here already."""
+        self._known[chunk] = None
+        return super().hold(chunk)
+
+    def touch(self, chunks: Sequence[Hashable]) -> None:
+        """Let these chunks be the last that are forgotten, the head after the tail."""
+        known = self._known
+        for chunk in reversed(chunks):
+            if chunk in known:
+                known.move_to_end(chunk)
+        while len(known) > self._most:
+            forgotten, _ = known.popitem(last=False)
+            self._idle.pop(forgotten, None)
+
+    def release(self, chunks: Sequence[Hashable]) -> None:
+        """Stop using chunks of one prompt; those that are forgotten by now leave."""
+        super().release(chunks)
+        for chunk in chunks:
+            if chunk not in self._known:
+                self._idle.pop(chunk, None)
+
+    def drop(self) -> None:
+        """Forget the idle chunk that was used least recently; raises `KeyError` when there is none."""
+        forgotten, _ = self._idle.popitem(last=False)
+        del self._known[forgotten]

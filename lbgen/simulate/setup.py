@@ -81,6 +81,7 @@ class Setup(NamedTuple):
 
     servers: tuple[ServerSetup, ...]
     strategy: str
+    """Of the fleet, or a name of `lbgen.simulate.peers`."""
     parameters: Mapping[str, object] = {}
     flavour: str = "ideal"
     """``nginx`` or ``haproxy``: as that target chooses; ``ideal``: as the strategy is meant."""

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.model import StrategyChoice
 from lbgen.problems import LbgenError
 from lbgen.simulate.capacity import capacity, server_capacity
+from lbgen.simulate.peers import PEERS
 from lbgen.simulate.pool import setup_of
 from lbgen.simulate.result import Row
 from lbgen.simulate.run import Task, sweep
 from lbgen.simulate.workload import sizes
+from lbgen.strategies.registry import DEFAULT_STRATEGY
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ class Question(NamedTuple):
     """What was measured, for all servers."""
     alone: bool = False
     """Only the strategies asked for, without the present one."""
+    peers: tuple[str, ...] = ()
+    """Other routers' ways to choose, as rows beside; see `lbgen.simulate.peers`."""
 
 
 class Answer(NamedTuple):
@@ -108,7 +112,10 @@ class Plan(NamedTuple):
     @classmethod
     def of(cls, question: Question) -> Plan:
         """Return the plan; raises `LbgenError` without any server in rotation."""
-        names = [(name, target) for target in question.targets or (None,) for name in strategies_of(question)]
+        names: list[tuple[str, str | None]] = [
+            (name, target) for target in question.targets or (None,) for name in strategies_of(question)
+        ]
+        names += [(peer, None) for peer in question.peers]
         setups = [_setup(question, name, target) for name, target in names]
         carried = capacity(setups[0], sizes(question.workload))
         if not carried:
@@ -203,19 +210,26 @@ def answer(question: Question) -> Answer:
 
 
 def base_of(found: Answer, row: Row) -> Row:
-    """Return the present strategy's row on the same target."""
-    return next(one for one in found.rows if one.present and one.target == row.target)
+    """Return the present strategy's row on the same target; for a peer, on the first one."""
+    present = [one for one in found.rows if one.present]
+    return next((one for one in present if one.target == row.target), present[0])
 
 
 def _setup(question: Question, name: str, target: str | None) -> Setup:
-    setup = setup_of(question.fleet, question.pool, name, target, question.profiles)
+    peer = name in PEERS
+    setup = setup_of(
+        question.fleet, question.pool, DEFAULT_STRATEGY if peer else name, target, question.profiles
+    )
     slots = question.slots
     measured = question.calibration
     servers = tuple(
         one._replace(profile=(measured.applied(one.profile) if measured else one.profile).with_slots(slots))
         for one in setup.servers
     )
+    if peer:  # such routers have neither caps nor a queue
+        servers = tuple(one._replace(cap=None) for one in servers)
     return setup._replace(
+        strategy=name,
         servers=servers,
         chunk_tokens=question.workload.chunk_tokens,
         incidents=question.incidents,
@@ -237,7 +251,8 @@ DEFAULT_LOAD = 0.8
 
 def _row(question: Question, name: str, target: str | None, runs: tuple[Figures, ...]) -> Row:
     present = question.pool.strategy
-    return Row(name, target, runs, dict(_refusals(question, name)), name == present.name)
+    refused = {} if name in PEERS else dict(_refusals(question, name))
+    return Row(name, target, runs, refused, name == present.name)
 
 
 def _refusals(question: Question, name: str) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from random import Random
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from lbgen.simulate.engine import Engine
 from lbgen.simulate.keyed import KeyedEngine, engine_for
 from lbgen.simulate.memory import MemoryEngine
+from lbgen.simulate.prefix_cache import BoundedCache
 from lbgen.simulate.profiles import PROFILES, Profile
 from lbgen.simulate.request import Request
 from tests.simulate.reference import run
@@ -184,3 +186,35 @@ def test_by_keys_tokens_are_counted_as_they_come() -> None:
     assert counts[:3] == [1, 2, 4]
     assert counts == sorted(counts[:72]) + [0] * 7
     engine.cancel(0.9, 1)
+
+
+def test_a_bounded_cache_forgets_what_was_not_asked_for_longest_tail_first() -> None:
+    cache = BoundedCache(4)
+    for prompt in (("a", "b", "c"), ("d", "e")):
+        for chunk in prompt:
+            cache.hold(chunk)
+        cache.touch(prompt)
+    assert cache.match(("a", "b", "c"), 9) == 2  # the tail went, though somebody uses it
+    cache.release(("a", "b", "c"))
+    assert (cache.size, cache.idle) == (4, 2)
+    cache.touch(("a",))
+    cache.hold("f")
+    cache.touch(("f",))
+    assert [cache.match((chunk,), 1) for chunk in "abdef"] == [1, 0, 1, 1, 1]
+    cache.drop()
+    assert cache.match(("a",), 1) == 0
+
+
+def test_an_engine_with_a_small_cache_computes_what_it_forgot() -> None:
+    profile = PROFILES["seed-prompts"]._replace(cache_tokens=1024)
+    hits = []
+    for prompts in (("a", "a"), ("a", "b", "c", "a")):
+        engine, now = MemoryEngine(profile, chunk_tokens=64), 0.0
+        for name in prompts:
+            request = Request(now, 600, 5, tuple((name, number) for number in range(9)))
+            engine.submit(request, now)
+            while engine.due < inf:
+                now = engine.due
+                engine.advance(now)
+        hits.append(request.hits)
+    assert hits == [9 * 64, 0]
