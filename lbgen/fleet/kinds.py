@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from lbgen.fields import Integer, Kind, Text, label, refuse, shown
 from lbgen.fields.scalars import compiled
@@ -224,7 +225,22 @@ class UrlPath(Text):
                 if not compiled(self.pattern).fullmatch(f"/{character}"):
                     name = "a blank" if character == " " else f"the character '{character}'"
                     raise ValueError(f"'{shown(text)}' has {name} in it, which a path may not have here")
+            _no_unreadable_escape(text)
         return super()._value(text)
+
+
+def _no_unreadable_escape(path: str) -> None:
+    """Refuse what balancers refuse in requests too, so that nothing could ever fit; raises `ValueError`."""
+    if compiled(r".*%(?![0-9A-Fa-f]{2}).*").fullmatch(path):
+        raise ValueError(f"'{shown(path)}' has a '%' in it without two hexadecimal digits behind")
+    try:
+        text = unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        raise ValueError(f"'{shown(path)}' has escapes in it that are no UTF-8 text") from None
+    if not text.isprintable():
+        raise ValueError(f"'{shown(path)}' has a control character in it")
+    if compiled(r".*/\.\.?(/.*)?").fullmatch(text.partition("?")[0]):
+        raise ValueError(f"'{shown(path)}' has '.' or '..' in it, which a request may not have")
 
 
 class AutoInteger(Integer):

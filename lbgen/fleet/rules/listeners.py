@@ -42,6 +42,26 @@ def _shared_host(one: Listener, other: Listener) -> str:
     return f"'{shared[0]}'" if shared else "every host"
 
 
+def shared_proxy_protocol(fleet: Fleet) -> Iterator[Finding]:
+    """Find listeners on one bind that expect different bytes before there is a host to tell them apart by."""
+    first: dict[Address, Listener] = {}
+    for listener in fleet.listeners:
+        for bind in dict.fromkeys(listener.binds):
+            other = first.setdefault(bind, listener)
+            if _expected(other) != _expected(listener):
+                message = (
+                    f"'{other.name}' and '{listener.name}' share {bind}, and expect the header of the PROXY"
+                    " protocol, which comes before any host, from different peers"
+                )
+                yield Finding((*listener.path, "bind"), message)
+
+
+def _expected(listener: Listener) -> tuple[bool, frozenset[str]]:
+    """Return whether the PROXY protocol is expected, and from whom."""
+    peers = listener.trusted_proxies if listener.accept_proxy else ()
+    return listener.accept_proxy, frozenset(peers)
+
+
 def small_body(fleet: Fleet) -> Iterator[Finding]:
     """Find limits on bodies that a long prompt or an image exceeds."""
     for listener in fleet.listeners:
@@ -136,6 +156,15 @@ RULES = (
         "with other routes, other limits, or no auth.",
         "give each its own 'hosts', or another port",
         duplicate_listener,
+    ),
+    Rule(
+        "shared-proxy-protocol",
+        Severity.ERROR,
+        "listeners on one bind differ in `accept_proxy`, or in whom it is accepted from",
+        "The PROXY protocol's header is the first thing on a connection, before TLS names a host: what one "
+        "listener wants is wanted of all on that address.",
+        "write the same 'accept_proxy' and 'trusted_proxies' in both, or give one of them another port",
+        shared_proxy_protocol,
     ),
     Rule(
         "small-body",

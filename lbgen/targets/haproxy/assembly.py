@@ -14,7 +14,7 @@ from lbgen.targets.haproxy.views import Section, syntax
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from lbgen.model import Fleet, HeaderValue, TargetSettings
     from lbgen.targets.spec import Secrets
@@ -34,6 +34,7 @@ class Assembly:
         self._values: dict[Secret, str] = {}
         self._stored: dict[tuple[str, str], str] = {}
         self._joined: dict[tuple[str, str], str] = {}
+        self._lists: dict[tuple[str, ...], str] = {}
 
     def file(self, path: str) -> str:
         """Return a side file's name as the configuration has to call it."""
@@ -65,6 +66,16 @@ class Assembly:
             name = self._stored.setdefault((certificate, key), f"certificate-{len(self._stored) + 1}")
             return f"@lbgen/{name}"
         return self.joined_pem(certificate, key)
+
+    def certificate_list(self, lines: Iterable[str]) -> str:
+        """Return the side file with these lines of a `crt-list`."""
+        path = self._lists.setdefault(tuple(lines), f"certificates-{len(self._lists) + 1}.list")
+        return self.file(path)
+
+    def list_files(self) -> Iterator[tuple[str, str]]:
+        """Yield path and text of each `crt-list`."""
+        for lines, path in self._lists.items():
+            yield path, "".join(f"{line}\n" for line in lines)
 
     def joined_pem(self, certificate: str, key: str) -> str:
         """Return the side file that holds both."""

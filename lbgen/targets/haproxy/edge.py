@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.admission import address_limit_rules, limit_rules
 from lbgen.targets.haproxy.auth import auth_rules, upstream_rules
-from lbgen.targets.haproxy.binds import binds
+from lbgen.targets.haproxy.binds import binds, connection_rules
 from lbgen.targets.haproxy.cors import cors_rules
 from lbgen.targets.haproxy.frame import (
     address_rules,
@@ -57,6 +57,7 @@ def _frontend(made: Assembly, listeners: tuple[Listener, ...], addresses: tuple[
     rules = Rules(made, listeners)
     _proxy_protocol(rules, listeners)
     frame_rules(rules)
+    connection_rules(rules)
     any_host_rules(rules)
     for listener in listeners:
         rules.of(listener)

@@ -11,6 +11,8 @@ from lbgen.targets.haproxy.views import syntax
 from lbgen.targets.haproxy.words import duration, refuse, server_timeout
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from lbgen.model import Listener
     from lbgen.targets.haproxy.assembly import Assembly
     from lbgen.targets.haproxy.rules import Rules
@@ -116,16 +118,25 @@ def listener_rules(rules: Rules) -> None:
         return
     rules.add("http-request set-var(txn.lb_host) req.fhdr(host),host_only,lower,rtrim(.)")
     unknown = "!{ var(txn.lb_listener) -m found }"
-    for matching in ("str", "end"):
-        for listener in rules.listeners:
-            hosts = [host.lower() for host in listener.hosts if host.startswith("*.") == (matching == "end")]
-            if hosts:
-                patterns = tuple(host.removeprefix("*") for host in hosts)
-                name = rules.acl((f"var(txn.lb_host) -m {matching}", patterns))
-                rules.add(f"http-request set-var(txn.lb_listener) str({listener.name})", unknown, name)
+    for matching, names, listener in _names_in_order(rules.listeners):
+        name = rules.acl((f"var(txn.lb_host) -m {matching}", names))
+        rules.add(f"http-request set-var(txn.lb_listener) str({listener.name})", unknown, name)
     for listener in rules.listeners:
         if not listener.hosts:
             rules.add(f"http-request set-var(txn.lb_listener) str({listener.name})", unknown)
+
+
+def _names_in_order(listeners: Iterable[Listener]) -> Iterator[tuple[str, tuple[str, ...], Listener]]:
+    """Yield exact names, then wildcards, the longest first: in whatever order listeners are written."""
+    wild = []
+    for listener in listeners:
+        hosts = [host.lower() for host in listener.hosts]
+        exact = tuple(host for host in hosts if not host.startswith("*."))
+        wild += [(host[1:], listener) for host in hosts if host.startswith("*.")]
+        if exact:
+            yield "str", exact, listener
+    for suffix, listener in sorted(wild, key=lambda one: -len(one[0])):
+        yield "end", (suffix,), listener
 
 
 def address_rules(rules: Rules, listener: Listener) -> None:

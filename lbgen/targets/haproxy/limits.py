@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, bounds
+from lbgen.targets.haproxy.binds import differ_in_tls
 from lbgen.targets.haproxy.buffers import REWRITE, buffer_size
+from lbgen.targets.haproxy.edge import groups
 from lbgen.targets.haproxy.features import FEATURES, has
 from lbgen.targets.haproxy.retries import replays
 from lbgen.targets.haproxy.strategies import refusal
@@ -121,8 +123,19 @@ def _listener(said: Verdicts, fleet: Fleet, listener: Listener) -> None:
     if listener.acme is not None and listener.acme.webroot:
         path = (*listener.path, "acme", "webroot")
         said.refused("webroot", path, "cannot be had: HAProxy serves no files", "acme: {pool: NAME}")
+    if listener.tls and listener.tls.directory and _shares_tls(fleet, listener):
+        said.refused(
+            "directory",
+            (*listener.path, "tls", "directory"),
+            "cannot be told from other listeners on its address, whose TLS differs",
+            "write 'bundle', or 'certificate' and 'key'",
+        )
     for route in listener.routes:
         _route(said, fleet, route)
+
+
+def _shares_tls(fleet: Fleet, listener: Listener) -> bool:
+    return any(differ_in_tls(sharing) for sharing, _ in groups(fleet.listeners) if listener in sharing)
 
 
 def _route(said: Verdicts, fleet: Fleet, route: Route) -> None:

@@ -9,9 +9,10 @@ from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, tables
 from lbgen.targets.haproxy.assembly import VALUES_FILE, Assembly
 from lbgen.targets.haproxy.auth import CLIENTS_FILE, clients_text
 from lbgen.targets.haproxy.backends import backends
+from lbgen.targets.haproxy.binds import differ_in_authority
 from lbgen.targets.haproxy.bodies import SCRIPT, reads_text, script_lines
 from lbgen.targets.haproxy.buffers import REWRITE, buffer_size
-from lbgen.targets.haproxy.edge import frontends
+from lbgen.targets.haproxy.edge import frontends, groups
 from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.learned import counters_with_loads, learned_tables
 from lbgen.targets.haproxy.logs import log_target
@@ -71,6 +72,7 @@ def _side_files(made: Assembly, part: Part) -> Iterator[Output]:
             yield Output(path, text=text, secret=True)
     if part.name != "upstreams" and reads_text(made.fleet):
         yield Output(SCRIPT, "haproxy/lbgen.lua.j2", comment="--")
+    yield from (Output(path, text=text) for path, text in made.list_files())
     if part.whole:
         yield drop_in("haproxy.service", made.settings.directory, _descriptors(made.fleet, made.settings))
 
@@ -107,6 +109,9 @@ def _process(made: Assembly) -> Process:
         lines.append(f"tune.h2.initial-window-size {_HTTP2_WINDOW}")
     # Headers, and what is looked at of bodies, have to fit; a plain number: `1m` makes 2.6 and 3.0 crash.
     lines += [f"tune.bufsize {buffer_size(fleet)}", f"tune.maxrewrite {REWRITE}"]
+    if any(differ_in_authority(listeners) for listeners, _ in groups(fleet.listeners)):
+        # No session is resumed: TLS 1.3 would do that for any listener, without its certificate (2.6.12).
+        lines.append("tune.ssl.cachesize 0")
     needed = counters_with_loads(fleet)
     if needed > BUILT_IN_COUNTERS:
         lines.append(f"tune.stick-counters {needed}")

@@ -18,6 +18,7 @@ SUPPORT: tuple[Row, ...] = (
     Row("pools.*.timeouts.send", Support.DEGRADED, "bounds the time for the headers of a request"),
     Row("listeners.*.max_body", Support.DEGRADED, "bodies that do not tell their length pass"),
     Row("listeners.*.auth.external", Support.REFUSED, "HAProxy asks no other service without Lua"),
+    Row("listeners.*.tls.directory", Support.REFUSED, "beside a listener on its address with other TLS"),
     Row("listeners.*.acme.webroot", Support.REFUSED, "HAProxy serves no files: acme.pool"),
     Row("listeners.*.limits", Support.REFUSED, "more than three for one request", Version(2, 8)),
     Row("listeners.*.routes.*.timeouts.connect", Support.DEGRADED, "holds for the pool"),

@@ -221,3 +221,76 @@ def test_a_headers_name_cannot_end_the_line() -> None:
     (acl,) = [line for line in frontend(made) if line[0] == "acl" and "v" in line]
     assert acl[2] == "req.fhdr(X-A#b)"
     assert acl[-1] == "v"
+
+
+def sharing(*changes: dict[str, Any]) -> Any:
+    """Return a fleet whose listeners share an address, each with TLS of its own kind."""
+    tls = ListenerTls(None, None, "both.pem", None, "intermediate", hsts=False, client_ca=None)
+    found = []
+    for number, change in enumerate(changes):
+        name = f"l{number}"
+        own = {key: change[key] for key in change.keys() & {"profile", "client_ca"}}
+        more = {key: change[key] for key in change.keys() - own.keys()}
+        more = {"hosts": (f"{name}.example.org",), **more}
+        found.append(factory.listener(name, tls=tls._replace(**own), **more))
+    return factory.fleet(listeners=tuple(found))
+
+
+def test_listeners_with_one_kind_of_tls_need_no_list() -> None:
+    made = files(sharing({"client_ca": "ca.pem"}, {"client_ca": "ca.pem"}))
+    assert not any(path.endswith(".list") for path in made)
+    assert "verify required" in made["haproxy.cfg"]
+    assert "tune.ssl.cachesize" not in made["haproxy.cfg"]
+
+
+def test_each_name_has_its_own_line_of_the_list() -> None:
+    fleet = sharing(
+        {"client_ca": "a.pem", "hosts": ("A.example.org", "*.w.example.org")}, {"profile": "modern"}
+    )
+    made = files(fleet)
+    assert made["certificates-1.list"].splitlines()[1:] == [
+        "both.pem [verify none alpn h2,http/1.1] *",
+        "both.pem [ca-file a.pem verify required alpn h2,http/1.1] a.example.org *.w.example.org",
+        "both.pem [verify none ssl-min-ver TLSv1.3 alpn h2,http/1.1] l1.example.org",
+    ]
+    (bind,) = (line for line in made["haproxy.cfg"].splitlines() if "bind 0.0.0.0" in line)
+    assert "crt-list certificates-1.list" in bind
+    assert "verify" not in bind
+
+
+def test_only_authorities_that_differ_bind_a_host_to_its_connection() -> None:
+    apart = files(sharing({"client_ca": "a.pem"}, {}))["haproxy.cfg"]
+    assert "status 421" in apart
+    assert "tune.ssl.cachesize 0" in apart
+    assert "status 421" not in files(sharing({"profile": "modern"}, {}))["haproxy.cfg"]
+
+
+def test_escapes_and_slashes_of_a_routes_path_are_compared_decoded() -> None:
+    lines = frontend(factory.listener(routes=routes(Match(paths=("/a%20b//c",)))))
+    patterns = [line[-1] for line in lines if line[0] == "acl" and line[-1].startswith("/a")]
+    assert patterns == ["/a b/c", "/a b/c/"]
+
+
+def test_a_header_that_decides_may_come_once() -> None:
+    match = Match(headers={"X-Tier": "a"})
+    lines = frontend(factory.listener(auth=KEYED._replace(header="X-Key"), routes=routes(match)), clients=ALL)
+    once = {line[0] for line in starting(lines, "acl", "repeated_header")}
+    assert {"req.fhdr_cnt(X-Key)", "req.fhdr_cnt(X-Tier)", "req.fhdr_cnt(Upgrade)"} <= once
+
+
+def test_limits_by_address_count_before_keys_are_asked_for() -> None:
+    limits = tuple(
+        Limit(Rate(60, 60), 5, None, per, ("listeners", "default", "limits")) for per in ("ip", "client")
+    )
+    lines = frontend(factory.listener(auth=KEYED, limits=limits), clients=ALL)
+    statuses = [line[3] for line in lines if line[:3] == ["http-request", "deny", "deny_status"]]
+    assert statuses.index("429") < statuses.index("401")
+    assert "429" in statuses[statuses.index("401") :]
+
+
+def test_warmup_without_checks_is_named() -> None:
+    fleet = factory.fleet(factory.pool(warmup=30_000, health=None))
+    assert any("'warmup'" in problem.message for problem in HAPROXY.limits(fleet))
+    assert "slowstart" not in files(fleet)["haproxy.cfg"]
+    checked = factory.fleet(factory.pool(warmup=30_000))
+    assert not any("'warmup'" in problem.message for problem in HAPROXY.limits(checked))
