@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -396,3 +397,46 @@ def test_headers_of_32_kib_pass_both_ways(edge: Edge, port: int) -> None:
     # The header that asks for the echo is as long as what it asks for.
     for got in each(edge, port, request(*()).replace(b"x-mock-echo: {}", f"x-mock-echo: {echoed}".encode())):
         assert got.all("x-long") == [long]
+
+
+def test_larger_headers_are_431_and_eject_nobody(edge: Edge) -> None:
+    for got in each(edge, GUARDED, request(*(f"X-Long-{number}: {'x' * 9_000}" for number in range(5)))):
+        assert (got.status, got.json["error"]["code"]) == (431, "headers_too_large")
+    for got in each(edge, GUARDED, request(target="/" + "x/" * 17_000)):
+        assert got.status in {414, 431}
+    for got in each(edge, GUARDED, request()):
+        assert got.all("x-mock-server")
+
+
+def test_a_path_of_slashes_costs_little(edge: Edge) -> None:
+    begin = time.monotonic()
+    for _ in range(10):
+        for got in each(edge, GUARDED, request(target="/metrics" + "/x/" * 10_000)):
+            assert got.status in {403, 414, 431}
+    assert time.monotonic() - begin < 5
+
+
+TWICE = ("-H", "X-Request-Id: a", "-H", "X-Request-Id: b")
+
+
+@pytest.mark.parametrize(
+    ("path", "words", "status"),
+    [
+        ("/%zz", (), 400),
+        ("/metrics%00", (), 400),
+        ("/x/../metrics", (), 400),
+        ("/x/%2e%2e/metrics", (), 400),
+        ("//metri%63s", (), 403),
+        ("/private%20area", (), 403),
+        ("/v1/x", TWICE, 400),
+        ("/v1/x", ("-H", f"X-Long: {'x' * 33_000}"), 431),
+        ("/v1/x", (), 200),
+    ],
+)
+def test_over_http2_too(edge: Edge, path: str, words: tuple[str, ...], status: int) -> None:
+    box = edge.balancers["haproxy"]  # NGINX 1.22 speaks it with TLS alone
+    asked = ("curl", "-s", "--http2-prior-knowledge", "--path-as-is", "-H", "x-mock-echo: {}", *words)
+    told = box.run(
+        *asked, "-o", "/dev/null", "-w", "%{http_version} %{http_code}", f"localhost:{GUARDED}{path}"
+    )
+    assert told == f"2 {status}"

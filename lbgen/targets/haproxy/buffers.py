@@ -19,4 +19,5 @@ def buffer_size(fleet: Fleet) -> int:
     """Return the bytes of a buffer: it holds the headers of one direction, and what is inspected."""
     headers = [listener.header_size for listener in fleet.listeners]
     headers += [pool.header_size for pool in fleet.pools]
-    return max(headers, default=0) + _UNPACKED + REWRITE + (body_size(fleet) or 0)
+    # Twice, since what does not fit is told as a malformed request, and what fits as too large.
+    return 2 * max(headers, default=0) + _UNPACKED + REWRITE + (body_size(fleet) or 0)
