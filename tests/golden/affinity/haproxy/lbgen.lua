@@ -9,7 +9,7 @@ local byte, find, sub = string.byte, string.find, string.sub
 
 local NARROW = 512
 local WINDOW = 16000 -- bytes: a regular expression sees less than one buffer, 16 KiB where nobody says more
-local STEPS = 30000 -- for each MiB: some 25 ms
+local STEPS = 20000 -- for each MiB: some 25 ms
 local TURN = 5000 -- steps, some 1 ms, until others have a turn
 local LONGEST_NAME = 1024 -- bytes of a model's name, as they stand in the body
 local LONGEST_TEXT = 32768 -- bytes of a text that go into a digest
@@ -41,6 +41,7 @@ local QUOTE, COMMA, COLON, BACKSLASH = byte('",:\\', 1, 4)
 local OPEN, CLOSE, OPEN_LIST, CLOSE_LIST = byte("{}[]", 1, 4)
 
 local QUOTES, CLOSES = { [QUOTE] = true }, { [CLOSE] = true, [CLOSE_LIST] = true }
+local MARKS = { [QUOTE] = true, [OPEN] = true, [CLOSE] = true, [OPEN_LIST] = true, [CLOSE_LIST] = true }
 
 -- Why nothing was found, the values of `txn.lb_hidden`.
 local CUT, BUSY, INVALID, ENCODED = "cut", "busy", "invalid", "encoded"
@@ -61,13 +62,28 @@ local function fail(body, at)
     error(at > #body.text and not body.whole and CUT or INVALID, 0)
 end
 
+-- Return where the pattern of one character is found next, or what is behind the text. In windows: one
+-- search through all of a large body would hold up others.
+local function seek(body, pattern, at)
+    local window = 256
+    while at <= #body.text do
+        local found = find(sub(body.text, at, at + window - 1), pattern)
+        if found then
+            return at + found - 1
+        end
+        spend(body, 1 + window // 200)
+        at, window = at + window, WINDOW
+    end
+    return #body.text + 1
+end
+
 -- Return where the next character is that is no white space.
 local function solid(body, at)
     local code = byte(body.text, at)
     if code and code > 32 then
         return at
     end
-    return find(body.text, "[^ \t\r\n]", at) or #body.text + 1
+    return seek(body, "[^ \t\r\n]", at)
 end
 
 -- Return what is behind all that the expression matches from here on. `ends`: characters at which it stops
@@ -94,7 +110,7 @@ local function string_end(body, at, last)
         local from = at
         at = leap(body, INSIDE, at, WINDOW, QUOTES)
         if at - from < WINDOW // 2 then
-            at = find(text, '["\\]', at) or #text + 1
+            at = seek(body, '["\\]', at)
             if byte(text, at) == QUOTE then
                 return at
             end
@@ -115,9 +131,11 @@ local function nested_end(body, at)
             at = leap(body, ITEMS, at, window, CLOSES)
         end
         local gone = at - from
-        at = gone > window // 2 and at or find(text, '[][{}"]', at)
-        if not at then
-            fail(body, #text + 1)
+        if gone <= window // 2 and not MARKS[byte(text, at)] then
+            at = seek(body, '[][{}"]', at)
+        end
+        if at > #text then
+            fail(body, at)
         end
         local closes = CLOSES[byte(text, at)]
         if gone > window // 2 or (leaps and not closes and window < WINDOW) then
@@ -347,7 +365,7 @@ function VALUES.model(body, found)
         return nil
     elseif #raw > LONGEST_NAME then
         error(CUT, 0)
-    elseif not utf8.len(raw) then
+    elseif not utf8.len(raw, 1, -1, true) then -- `true`: surrogates, which 5.3 takes anyway
         error(INVALID, 0)
     end
     -- No model has control characters, and a NUL would end the text for whoever compares.
@@ -431,9 +449,9 @@ local function is_encoded(headers)
 end
 
 -- Tell whether the body is JSON also by what its header says; many clients say nothing, or curl's default.
-local function claims_json(headers, text)
+local function claims_json(headers, body)
     local kind = (headers["content-type"] or {})[0] or ""
-    return kind == "" or find(kind:lower(), "json", 1, true) or find(text, "^%s*{")
+    return kind == "" or find(kind:lower(), "json", 1, true) or byte(body.text, body.start or 0) == OPEN
 end
 
 -- Find the members of the whole body, and raise why they cannot be found.
@@ -443,6 +461,7 @@ local function read(body, all, found)
         error(INVALID, 0) -- UTF-16 or UTF-32
     end
     local at = solid(body, find(text, "^\xEF\xBB\xBF") and 4 or 1)
+    body.start = at
     if at > #text then
         return
     elseif byte(text, at) == OPEN then
@@ -501,7 +520,7 @@ core.register_action("lbgen-body", { "http-req" }, function(txn, limit, words)
     local body = { text = text, whole = whole, turn = TURN, steps = STEPS * (#text / 1048576 + 0.2) }
     local all, found = wanted[words] or parsed(words), {}
     local fine, why = pcall(read, body, all, found)
-    if fine or (why == INVALID and not claims_json(headers, text)) then
+    if fine or (why == INVALID and not claims_json(headers, body)) then
         why = nil -- no JSON, and it does not say that it is: there is no model
     end
     for _, item in ipairs(all) do
