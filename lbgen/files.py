@@ -52,11 +52,13 @@ def write_files(directory: Path, files: Sequence[RenderedFile], *, force: bool =
     """Write the files below a directory, remove our own stale ones, and return what was done.
 
     Nothing is written when one of the files in the way was not written by lbgen
-    (`LbgenError`), unless `force` is true. Mode and owner of replaced files are kept.
+    (`LbgenError`), unless `force` is true. Mode and owner of replaced files are kept, but
+    for those that hold secrets: they are the caller's alone.
     """
     changes = compare(directory, files)
     if not force:
         refuse_foreign(changes)
+    refuse_strangers(changes)
     try:
         _carry_out(changes)
     except OSError as error:
@@ -89,6 +91,20 @@ def refuse_foreign(changes: Iterable[Change]) -> None:
         )
 
 
+def refuse_strangers(changes: Iterable[Change]) -> None:
+    """Raise `LbgenError` for links that another user laid: they would lead what is written elsewhere."""
+    for change in changes:
+        for place in (change.path, change.path.parent):
+            if place.is_symlink() and not _is_own(place.lstat()):
+                raise LbgenError(
+                    f"{place}: is a link that belongs to another user: nothing is written through it"
+                )
+
+
+def _is_own(status: os.stat_result) -> bool:
+    return status.st_uid in {0, os.geteuid()}
+
+
 def diff(changes: Iterable[Change]) -> str:
     """Return a unified diff of the changes; of files with secrets only that they differ."""
     return "".join("".join(_diff(change)) for change in changes if change.kind != "same")
@@ -99,10 +115,15 @@ def _change(path: Path, file: RenderedFile) -> Change:
     if not path.exists():
         return Change("new", path, "", file.text, file.secret)
     old = _read(path)
-    if old == file.text and not (file.secret and path.stat().st_mode & 0o077):
+    if old == file.text and not (file.secret and _is_open(path.stat())):
         return Change("same", path, old, file.text, file.secret)
     kind = "changed" if has_header(old) else "foreign"
     return Change(kind, path, old, file.text, file.secret)
+
+
+def _is_open(status: os.stat_result) -> bool:
+    """Tell whether others than its proper owner may read a file."""
+    return bool(status.st_mode & 0o077) or not _is_own(status)
 
 
 def _expect_regular(path: Path) -> None:
@@ -186,18 +207,26 @@ def _carry_out(changes: Sequence[Change]) -> None:
             change.path.unlink()
 
 
+def replace_note(path: Path, text: str) -> None:
+    """Put a file of lbgen's own use in its place; a link that lies there is replaced, too."""
+    with _replacing(path) as stream:
+        stream.write(text.encode("utf-8", "surrogateescape"))
+
+
 def replace_file(path: Path, text: str, *, secret: bool = False) -> None:
     """Put a whole new file in the place of an old one, or of none; at no instant is there half a file."""
     path = path.resolve()  # a link keeps pointing where it points
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700 if secret else 0o777)
     with _replacing(path) as stream:
-        _adopt(path, stream.fileno(), secret=secret)
+        if not secret:
+            _adopt(path, stream.fileno())
         stream.write(text.encode("utf-8", "surrogateescape"))
 
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
     """Give a new file that takes the place of an old one when it is whole and on disk."""
+    # Its mode is 0600, and nobody else can have it open: it is made anew.
     descriptor, temporary = tempfile.mkstemp(prefix=f"{NEW}{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
@@ -220,14 +249,14 @@ def _settle(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _adopt(path: Path, descriptor: int, *, secret: bool) -> None:
+def _adopt(path: Path, descriptor: int) -> None:
     """Give the new file the owner and mode of the one it replaces; a new one what the umask says."""
     if path.exists():
         status = path.stat()
-        os.fchmod(descriptor, 0o600 if secret else status.st_mode & 0o7777)
+        os.fchmod(descriptor, status.st_mode & 0o7777)
         if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
             os.fchown(descriptor, status.st_uid, status.st_gid)
-    elif not secret:
+    else:
         umask = os.umask(0)
         os.umask(umask)
         os.fchmod(descriptor, 0o666 & ~umask)

@@ -14,6 +14,9 @@ HEADER = f"# {HEADER_MARK}: test\n"
 MAIN = RenderedFile("nginx.conf", HEADER + "main\n")
 SECRET = RenderedFile("secrets/keys.map", HEADER + "sk-very-secret\n", secret=True)
 
+NOBODY = 65_534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away: run the tests as root")
+
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
@@ -55,6 +58,35 @@ def test_narrows_the_mode_of_an_open_secret(tmp_path: Path) -> None:
     (tmp_path / SECRET.path).chmod(0o644)
     assert [change.kind for change in write_files(tmp_path, [SECRET])] == ["changed"]
     assert mode(tmp_path / SECRET.path) == 0o600
+
+
+@as_root
+def test_secrets_are_never_written_into_a_file_that_somebody_prepared(tmp_path: Path) -> None:
+    place = tmp_path / SECRET.path
+    place.parent.mkdir()
+    place.write_text(SECRET.text)
+    for path in (place, place.parent, tmp_path):
+        os.chown(path, NOBODY, NOBODY)
+    with place.open() as prepared:
+        write_files(tmp_path, [MAIN, SECRET])
+        assert "sk-very" in prepared.read(), "his own file"
+    status = place.stat()
+    assert (status.st_uid, status.st_gid, mode(place)) == (0, 0, 0o600)
+    write_files(tmp_path, [MAIN, SECRET._replace(text=HEADER + "sk-other\n")])
+    assert (place.stat().st_uid, mode(place)) == (0, 0o600)
+
+
+@as_root
+@pytest.mark.parametrize("name", [MAIN.path, SECRET.path, "secrets"])
+def test_a_link_that_somebody_laid_is_not_followed(tmp_path: Path, name: str) -> None:
+    (tmp_path / "theirs").mkdir()
+    link = tmp_path / "to" / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(tmp_path / "theirs" if name == "secrets" else tmp_path / "theirs/file")
+    os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
+    with pytest.raises(LbgenError, match="is a link that belongs to another user"):
+        write_files(tmp_path / "to", [MAIN, SECRET])
+    assert list((tmp_path / "theirs").iterdir()) == []
 
 
 def test_leaves_somebody_elses_file_alone(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ class _Closed(TextIOBase):
 
 def _occupy_descriptors() -> None:
     """Let no file that is opened later take the place of a closed standard stream."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+    while (descriptor := os.open(os.devnull, os.O_RDONLY)) <= 2:
         pass
     os.close(descriptor)
 

@@ -173,7 +173,9 @@ def _refuse_unwanted(plan: Plan, job: Job) -> None:
 def _locked(directory: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Hold the directory's lock: one apply at a time."""
     directory.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(directory / ".lbgen.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(
+        directory / ".lbgen.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+    )
     try:
         end = time.monotonic() + LOCK_WAIT_S
         told = False

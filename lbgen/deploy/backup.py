@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 from typing import TYPE_CHECKING
 
-from lbgen.files import NEW, copy_whole
+from lbgen.files import NEW, copy_whole, replace_note
 from lbgen.problems import LbgenError
 from lbgen.reading import read_text
 
@@ -73,8 +74,7 @@ class Backup:
         self._mark.unlink(missing_ok=True)
 
     def _take(self, changes: Iterable[Change]) -> None:
-        if self._folder.is_symlink():
-            raise LbgenError(f"{self._folder}: is a link: no backup is made where it leads")
+        self._expect_own()
         absent = self._absent()
         if not self.unfinished:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -89,9 +89,14 @@ class Backup:
             else:
                 (self._files / name).parent.mkdir(parents=True, exist_ok=True)
                 copy_whole(change.path, self._files / name)
-        note = self._folder / f"{NEW}{MARK}"
-        note.write_text(json.dumps(absent), encoding="utf-8")
-        note.replace(self._mark)
+        replace_note(self._mark, json.dumps(absent))
+
+    def _expect_own(self) -> None:
+        """Raise `LbgenError` for a folder that others prepared: its files would be put in place of ours."""
+        if self._folder.is_symlink():
+            raise LbgenError(f"{self._folder}: is a link: no backup is made where it leads")
+        if self._folder.exists() and self._folder.stat().st_uid not in {0, os.geteuid()}:
+            raise LbgenError(f"{self._folder}: belongs to another user: remove it")
 
     def _absent(self) -> list[str]:
         """Return the files that were not there before the apply that is under way."""

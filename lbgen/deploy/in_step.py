@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from lbgen.files import replace_file
+from lbgen.files import replace_note
 from lbgen.reading import read_text
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def names_for(directory: Path, files: str) -> frozenset[str]:
 def changed(directory: Path, old: str, new: str) -> None:
     """Note that what ran the old files runs the new ones now, without having loaded them."""
     loaded = min(names_for(directory, old) - {old}, default=old)
-    replace_file(directory / RECORD, json.dumps({"loaded": loaded, "files": new}))
+    replace_note(directory / RECORD, json.dumps({"loaded": loaded, "files": new}))
 
 
 def loaded(directory: Path) -> None:

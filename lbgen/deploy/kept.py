@@ -117,6 +117,7 @@ def _told_to_the_new_process(
     text = read_text(main, errors="surrogateescape")
     naming = _naming(text, _folder_of_haproxy(place, main) / STATE_FILE)
     try:
+        state.unlink(missing_ok=True)  # a link would lead elsewhere
         replace_file(state, _state_text(held, new))
         if naming:
             replace_file(main, naming)
