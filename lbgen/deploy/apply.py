@@ -21,6 +21,7 @@ from lbgen.deploy.inventory import READERS
 from lbgen.deploy.kept import through_reload
 from lbgen.deploy.live import change, obstacle
 from lbgen.deploy.plan import MAX_CHANGE, make_plan
+from lbgen.deploy.reload import HungError
 from lbgen.files import tidy, write_files
 from lbgen.problems import LbgenError
 from lbgen.reading import read_text
@@ -97,8 +98,10 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
             in_effect = _change(plan, job, backup, say)
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever it is, the old files come back
             reason = _reason(error)
+            hung = isinstance(error, (KeyboardInterrupt, HungError))
             with _undisturbed():
-                raise LbgenError(f"{reason}\nrolled back: {_roll_back(job, backup, say)}") from None
+                back = _roll_back(_impatient(job) if hung else job, backup, say)
+            raise LbgenError(f"{reason}\nrolled back: {back}") from None
         with _undisturbed():
             if in_effect or not plan.unfinished:
                 backup.finish()
@@ -280,6 +283,12 @@ def _roll_back(job: Job, backup: Backup, say: Callable[[str], None]) -> str:
         words += ", and run" if again else ", but no listener answers with them: look at the balancer"
     backup.finish()
     return words
+
+
+def _impatient(job: Job) -> Job:
+    """Return the job with a reload that cannot hang again for as long as it did."""
+    reload = job.reload
+    return job._replace(reload=reload._replace(act=reload.again)) if reload and reload.again else job
 
 
 def _reload_back(job: Job, reload: Reload, say: Callable[[str], None]) -> bool:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Set as AbstractSet
     from pathlib import Path
+    from typing import IO
 
     from lbgen.model import Fleet, Listener
 
@@ -33,7 +34,12 @@ PROBE_S, READY_S = 2.0, 10.0
 IN_A_ROW, PAUSE_S = 6, 0.05
 """How often the new workers have to answer, and how many seconds apart: NGINX tells the old ones to leave
 100 ms after it started the new ones (``ngx_master_process_cycle``)."""
-COMMAND_TIMEOUT_S = 120
+COMMAND_TIMEOUT_S, BACK_TIMEOUT_S = 120, 15
+"""How long a reload command may run, and the same on the way back from one that hung or was interrupted."""
+
+
+class HungError(LbgenError):
+    """A reload that did not come to its end."""
 
 
 class Reload(NamedTuple):
@@ -41,31 +47,38 @@ class Reload(NamedTuple):
 
     words: str
     act: Callable[[], None]
+    again: Callable[[], None] | None = None
+    """The same with less patience, for the way back; None: it cannot hang."""
 
 
 def by_command(command: str) -> Reload:
     """Return a reload by a command line, run without a shell."""
 
-    def act() -> None:
+    def act(timeout_s: float = COMMAND_TIMEOUT_S) -> None:
         # Its output goes to a file: a daemon that it starts would hold a pipe open for ever.
         with tempfile.TemporaryFile() as output:
             try:
-                done = subprocess.run(  # noqa: S603 - the user's own command
-                    shlex.split(command),
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    timeout=COMMAND_TIMEOUT_S,
-                    check=False,
-                )
-            except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+                code = _ended(shlex.split(command), output, timeout_s)
+            except subprocess.TimeoutExpired:
+                raise HungError(f"the reload command did not end within {timeout_s:.0f} s") from None
+            except (OSError, ValueError, IndexError) as error:  # IndexError: there is no word in it
                 raise LbgenError(f"the reload command failed: {error}") from None
             output.seek(0)
             said = output.read(4096).decode(errors="replace").strip() or "it said nothing"
-        if done.returncode != 0:
-            raise LbgenError(f"the reload command ended with {done.returncode}: {said}")
+        if code != 0:
+            raise LbgenError(f"the reload command ended with {code}: {said}")
 
-    return Reload(f"command {command}", act)
+    return Reload(f"command {command}", act, lambda: act(BACK_TIMEOUT_S))
+
+
+def _ended(words: list[str], output: IO[bytes], timeout_s: float) -> int:
+    """Run a command to its end and return its exit code; an exception, such as an interrupt, ends it, too."""
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)  # noqa: S603 - the user's own
+    try:
+        return process.wait(timeout_s)
+    finally:
+        process.kill()
+        process.wait()
 
 
 def by_pid_file(target: str, path: Path) -> Reload:

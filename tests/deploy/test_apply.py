@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 from lbgen.cli.guard import run
+from lbgen.deploy import reload
 from lbgen.deploy.addresses import taken_addresses
 from lbgen.deploy.apply import Job, RefusedError, apply
 from lbgen.deploy.backup import Backup
@@ -80,6 +83,20 @@ def test_what_fails_or_is_stopped_is_rolled_back(tmp_path: Path, error: BaseExce
     assert (tmp_path / "nginx.conf").read_bytes() == before
     assert acts[0] != before
     assert acts[1] == before, "the old files are loaded again"
+
+
+def test_the_way_back_from_a_reload_that_hangs_does_not_hang_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reload, "BACK_TIMEOUT_S", 0.3)
+    said(job(tmp_path))
+    before = (tmp_path / "nginx.conf").read_bytes()
+    threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+    begin = time.monotonic()
+    with pytest.raises(LbgenError, match="interrupted\nrolled back: the old files are in place again, but"):
+        said(job(tmp_path, "round_robin", reload=by_command("sleep 60")))
+    assert time.monotonic() - begin < 20
+    assert (tmp_path / "nginx.conf").read_bytes() == before
 
 
 def test_two_at_once_take_turns(tmp_path: Path) -> None:
