@@ -107,14 +107,22 @@ class HeaderValue(Text):
     """A header's value: printable ASCII, or, unless it is only compared, a reference to a secret.
 
     A header of `CREDENTIAL_HEADERS` can only be set by reference: what is written here is printed.
+    `empty`: the value may be empty, which takes the header away.
     """
 
-    __slots__ = ("compared",)
+    __slots__ = ("compared", "empty")
 
-    def __init__(self, compared: bool = False) -> None:
+    def __init__(self, compared: bool = False, empty: bool = False) -> None:
         what = "a header's value, printable ASCII without spaces around it"
-        super().__init__(what, parse=_compared_value if compared else _header_value)
-        self.compared = compared
+        super().__init__(what, parse=self._parsed)
+        self.compared, self.empty = compared, empty
+
+    def _parsed(self, text: str) -> str | Secret:
+        if not text and not self.empty:
+            raise ValueError(
+                "a header's value is empty, which no program tells from a header that is not there"
+            )
+        return _compared_value(text) if self.compared else _header_value(text)
 
     def read(self, node: Node, path: Path, problems: list[Problem]) -> Value:
         if self.compared or not path or str(path[-1]).lower() not in CREDENTIAL_HEADERS:
@@ -128,7 +136,7 @@ class HeaderValue(Text):
         return refuse(problems, node, Problem("literal-secret", message, path, hint=_TO_A_REFERENCE))
 
     def schema(self) -> dict[str, Any]:
-        pattern = r"(?=[^ ]|$)(?!.* $)[ -~]*$"
+        pattern = r"(?=[^ ]|$)(?!.* $)[ -~]*$" if self.empty else r"(?=[^ ])(?!.* $)[ -~]+$"
         start = "^(?!env:|file:)" if self.compared else "^"
         return {"type": "string", "pattern": start + pattern, "maxLength": self.limit}
 

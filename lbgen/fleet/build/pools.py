@@ -82,10 +82,12 @@ def strategy(written: Mapping[str, Any]) -> StrategyChoice:
 
 
 def headers(written: Mapping[str, Any] | None) -> Headers:
-    """Return changes of headers; what was refused is left out."""
+    """Return changes of headers; what was refused is left out, and what is set to nothing is removed."""
     values = HEADERS.filled(written)
     settings = {key: value for key, value in values["set"].items() if value is not INVALID}
-    return Headers(settings, tuple(items(values, "remove")))
+    emptied = [key for key, value in settings.items() if value == ""]
+    kept = {key: value for key, value in settings.items() if value != ""}
+    return Headers(kept, tuple(dict.fromkeys([*items(values, "remove"), *emptied])))
 
 
 def _servers(

@@ -9,6 +9,7 @@ from lbgen.fleet.rules.capacity import RULES as CAPACITY
 from lbgen.fleet.rules.exposure import RULES as EXPOSURE
 from lbgen.fleet.rules.health import RULES as HEALTH
 from lbgen.fleet.rules.listeners import RULES as LISTENERS
+from lbgen.fleet.rules.models import RULES as MODELS
 from lbgen.fleet.rules.ports import RULES as PORTS
 from lbgen.fleet.rules.retries import RULES as RETRIES
 from lbgen.fleet.rules.routes import RULES as ROUTES
@@ -27,7 +28,7 @@ THEMES: Mapping[str, tuple[Rule, ...]] = {
     "Addresses and names": ADDRESSES,
     "The balancer's own addresses": PORTS,
     "Listeners": LISTENERS,
-    "Routes": ROUTES,
+    "Routes": (*ROUTES, *MODELS),
     "Who can reach what": EXPOSURE,
 }
 """Title of a theme -> its rules, in the order in which they run and are documented."""

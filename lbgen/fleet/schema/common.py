@@ -40,9 +40,10 @@ HEADERS = Struct(
     "changes of the request's headers on the way to the server",
     Field(
         "set",
-        MapOf(HeaderName(settable=True), HeaderValue()),
+        MapOf(HeaderName(settable=True), HeaderValue(empty=True)),
         {},
-        "Headers that are set, in place of what the client sent. A value may be env:NAME or file:PATH.",
+        "Headers that are set, in place of what the client sent. A value may be env:NAME or file:PATH; an "
+        "empty one removes the header.",
         example={"X-Pool": "llama"},
         instead_of=("add",),
     ),
