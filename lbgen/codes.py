@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+FOUND_LATER = frozenset({"known-vulnerability"})
+"""What only `lbgen check` finds, once it has run the programs."""
+
 CODES: Mapping[str, str] = {
     # YAML
     "yaml-syntax": "the file is not YAML",
@@ -56,6 +59,8 @@ CODES: Mapping[str, str] = {
     "target-refused": "a target cannot do what is written",
     "without-unused": "'without' accepts a loss that does not happen",
     "version-too-old": "a target's version is older than the oldest supported one",
+    # the programs that check
+    "known-vulnerability": "the program that checks has a vulnerability that the fleet's files reach",
     # comments
     "unknown-code": "a comment ignores a code that does not exist",
     "unused-ignore": "a comment ignores what is not there",

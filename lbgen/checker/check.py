@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from lbgen.checker import vulnerabilities
 from lbgen.checker.haproxy import HaproxyChecker
 from lbgen.checker.nginx import NginxChecker
 from lbgen.checker.programs import differs, find
@@ -176,10 +177,23 @@ def _verdict(asked: _Asked, found: Found, answer: _Answer) -> Verdict:
         asked.target,
         line,
         checked=True,
-        problems=problems,
+        problems=(*problems, *_vulnerabilities(asked.target, found, answer)),
         notes=notes,
         files=tuple(files.items()),
     )
+
+
+def _vulnerabilities(target: str, found: Found, answer: _Answer) -> Iterator[Problem]:
+    candidates = vulnerabilities.candidates(target, found.version, answer.texts.values())
+    if candidates:  # asking for the package takes two calls of a program
+        package = found.program.package() or _packaged(found.program.run(["-v"]).output)
+        yield from vulnerabilities.problems(target, str(found.version), package, candidates)
+
+
+def _packaged(said: str) -> str:
+    """Return the package's version, where a program names it as HAProxy of Debian does: 2.6.12-1+deb12u4."""
+    match = re.search(r"version (\d+\.\d+\.\d+-\d\S*)", said)
+    return match[1] if match else ""
 
 
 def _outcome(problems: Sequence[Problem]) -> str:

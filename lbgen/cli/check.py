@@ -12,6 +12,7 @@ from lbgen.cli.console import summary
 from lbgen.cli.inputs import for_balancer, load_fleet, templates_folder
 from lbgen.cli.options import Command, fleet_options, option, templates_option
 from lbgen.cli.problem_formats import FORMATS
+from lbgen.fleet.ignores import without_ignored
 from lbgen.fleet.source import Source
 from lbgen.targets.registry import TARGETS
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from lbgen.checker import Choice, Verdict
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
+    from lbgen.fleet.load import Loaded
     from lbgen.model import Fleet
     from lbgen.problems import Problem
 
@@ -84,13 +86,28 @@ def command(
 def _checked(console: Console, request: FleetRequest, choice: Choice) -> tuple[list[Problem], list[Verdict]]:
     """Return what is wrong with one fleet, and what the real checkers said of it."""
     loaded = load_fleet(console, request)
+    sources = tuple(console.sources)
     problems = list(loaded.problems)
     verdicts: list[Verdict] = []
     if loaded.fleet is not None and not any(problem.is_error for problem in problems):
         verdicts = _verdicts(console, for_balancer(loaded.fleet, request.balancer), choice)
-        problems += [problem for verdict in verdicts for problem in verdict.problems]
+        problems += _placed(
+            [problem for verdict in verdicts for problem in verdict.problems], loaded, sources
+        )
         _say_costs(console, loaded.fleet)
     return problems, verdicts
+
+
+def _placed(problems: list[Problem], loaded: Loaded, sources: Sequence[Source]) -> list[Problem]:
+    """Return what the programs found, that about the fleet at its line, unless that says to ignore it."""
+    if loaded.document is None:
+        return problems
+    found = [
+        problem._replace(location=loaded.document.locate(problem.path)) if problem.path else problem
+        for problem in problems
+    ]
+    ignored = without_ignored(found, sources, complete=False)
+    return [problem for problem in ignored if problem in found]
 
 
 def _choice(wanted: Wanted) -> Choice:

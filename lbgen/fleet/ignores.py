@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.codes import CODES
+from lbgen.codes import CODES, FOUND_LATER
 from lbgen.fields import nearest
 from lbgen.fleet.rules import RULES
 from lbgen.fleet.source import unix_lines
@@ -80,7 +80,7 @@ def _complaint(ignore: _Ignore, problem: Problem | None, complete: bool) -> Prob
         hint = f"did you mean '{likely}'?" if likely else "the reference lists all codes"
         message = f"there is no code '{ignore.code}' to ignore"
         return warning("unknown-code", message, (), hint)._replace(location=ignore.location)
-    if not complete:
+    if not complete or ignore.code in FOUND_LATER:
         return None
     message = f"there is no '{ignore.code}' to ignore in line {ignore.line}"
     return warning("unused-ignore", message, (), "remove the comment")._replace(location=ignore.location)

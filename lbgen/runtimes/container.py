@@ -9,7 +9,7 @@ import tarfile
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lbgen.runtimes.process import TIMEOUT_S
+from lbgen.runtimes.process import TIMEOUT_S, package_of
 from lbgen.runtimes.spec import Finished, NoProgramError
 
 if TYPE_CHECKING:
@@ -31,6 +31,15 @@ class ContainerProgram(NamedTuple):
     def place(self) -> str:
         """Return the image as ``docker://IMAGE``."""
         return f"docker://{self.image}"
+
+    def package(self) -> str:
+        """Return the version of the Debian package that it belongs to; empty: there is none."""
+        dpkg = self._replace(name="dpkg-query").run
+        try:
+            found = self._replace(name="which").run([self.name])
+            return package_of(dpkg, found.output.strip()) if found.code == 0 else ""
+        except NoProgramError:  # not made of Debian
+            return ""
 
     def run(self, arguments: Sequence[str], folder: Path | None = None) -> Finished:
         """Run it without a network; the folder is copied in, so the engine may be on another machine."""

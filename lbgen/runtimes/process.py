@@ -11,7 +11,7 @@ from lbgen.problems import LbgenError
 from lbgen.runtimes.spec import Finished, NoProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/opt/homebrew/bin")
@@ -26,6 +26,12 @@ class LocalProgram(NamedTuple):
 
     place: str
     in_container: bool = False
+
+    def package(self) -> str:
+        """Return the version of the Debian package that it belongs to; empty: there is none."""
+        dpkg = shutil.which("dpkg-query")
+        place = os.path.realpath(self.place)
+        return package_of(LocalProgram(dpkg).run, place) if dpkg else ""
 
     def run(self, arguments: Sequence[str], folder: Path | None = None) -> Finished:
         """Run it with C messages, without input; raises `NoProgramError` when it cannot start."""
@@ -45,6 +51,16 @@ class LocalProgram(NamedTuple):
         except subprocess.TimeoutExpired:
             raise LbgenError(f"{self.place}: did not end within {TIMEOUT_S} s") from None
         return Finished(done.returncode, done.stdout.decode(errors="replace"))
+
+
+def package_of(dpkg: Callable[[Sequence[str]], Finished], place: str) -> str:
+    """Ask ``dpkg-query`` for the version of the package that a file is of; empty: of none."""
+    owner = dpkg(["-S", place])
+    name = owner.output.partition(":")[0]
+    if owner.code != 0 or "\n" in name:
+        return ""
+    said = dpkg(["-W", "-f=${Version}", name])
+    return said.output.strip() if said.code == 0 else ""
 
 
 def find_local(name: str) -> LocalProgram | None:

@@ -34,5 +34,8 @@ class Program(Protocol):
     def in_container(self) -> bool:
         """True: it sees nothing of this machine but the folder it is given, and runs as root."""
 
+    def package(self) -> str:
+        """Return the version of the Debian package that it belongs to; empty: there is none."""
+
     def run(self, arguments: Sequence[str], folder: Path | None = None) -> Finished:
         """Run it to its end; it finds `folder` under its own name. Raises `NoProgramError`."""

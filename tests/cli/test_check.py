@@ -200,3 +200,30 @@ def test_each_file_may_be_a_fleet_of_its_own(lbgen, smallest, tmp_path):
     assert {problem["file"] for problem in json.loads(ended.out) if problem["severity"] == "error"} == {
         "part.yaml"
     }
+
+
+OLD_NGINX = """case "$1" in
+-v) echo "nginx version: nginx/1.30.6" ;;
+-V) echo "nginx version: nginx/1.30.6" ;;
+esac"""
+
+
+def test_a_program_with_a_known_vulnerability(lbgen, tmp_path, fake_program):
+    program = f"nginx={fake_program('nginx', OLD_NGINX)}"
+    text = (
+        "pools: {chat: {servers: [gpu-0:8000]}}\n"
+        "listeners: {l: {bind: 127.0.0.1:443, tls: {bundle: both.pem}}}\n"
+        "targets:\n  nginx: {version: '1.30'}\n"
+    )
+    fleet = tmp_path / "f.yaml"
+    fleet.write_text(text)
+    ended = lbgen("check", fleet, "--binary", program)
+    assert ended.code == 0, ended.err
+    assert "f.yaml:4:" in ended.err
+    assert "warning[known-vulnerability]: nginx 1.30.6 has known vulnerabilities: CVE-" in ended.err
+    assert lbgen("check", fleet, "--strict", "--binary", program).code == 1
+    fleet.write_text(text.replace("'1.30'}", "'1.30'} # lbgen: ignore[known-vulnerability]"))
+    ended = lbgen("check", fleet, "--strict", "--binary", program)
+    assert ended.code == 0, ended.err
+    assert "known-vulnerability" not in ended.err
+    assert lbgen("check", fleet, "--strict", "--binary", "none").code == 0, "the comment is no mistake there"
