@@ -9,7 +9,7 @@ from lbgen.targets.haproxy.limits import limits
 from lbgen.targets.haproxy.notes import notes
 from lbgen.targets.haproxy.outputs import outputs
 from lbgen.targets.haproxy.quoting import quote
-from lbgen.targets.haproxy.strategies import STRATEGIES
+from lbgen.targets.haproxy.strategies import REFUSALS
 from lbgen.targets.haproxy.support import SUPPORT
 from lbgen.vocabulary import Version
 
@@ -30,7 +30,7 @@ class Haproxy:
     oldest = Version(2, 6)
     directory = "/etc/haproxy"
     features = FEATURES
-    strategies = STRATEGIES
+    strategies = REFUSALS
     support = SUPPORT
 
     def quote(self, text: str) -> Syntax:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.targets.haproxy.bodies import prefix_variable
 from lbgen.targets.haproxy.learned import learned_lines, sticks
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from lbgen.model import Fleet, Pool, TargetSettings
-
-    Judge = Callable[[Pool, TargetSettings], Refused | None]
 
 HASHING = ("session", "prefix")
 
@@ -45,29 +43,9 @@ def _listed(pool: Pool, settings: TargetSettings) -> Refused | None:  # noqa: AR
     )
 
 
-STRATEGIES: Mapping[str, Judge] = {
-    "round_robin": _always,
-    "least_conn": _always,
-    "random_two": _always,
-    "session": _always,
-    "prefix": _always,
-    "kv_cache": _listed,
-    "pack": _capped,
-}
-
-_METHODS = {
-    "round_robin": "roundrobin",
-    "least_conn": "leastconn",
-    "random_two": "random(2)",
-    # The agent's weights act on the requests in flight.
-    "kv_cache": "leastconn",
-    "pack": "first",
-}
-
-
 def refusal(pool: Pool, settings: TargetSettings) -> Refused | None:
     """Return why this pool's strategy cannot be had; None when it can."""
-    return STRATEGIES[pool.strategy.name](pool, settings)
+    return STRATEGIES[pool.strategy.name].refused(pool, settings)
 
 
 def balance(fleet: Fleet, pool: Pool, settings: TargetSettings) -> Iterator[str]:
@@ -76,16 +54,25 @@ def balance(fleet: Fleet, pool: Pool, settings: TargetSettings) -> Iterator[str]
     A refused strategy whose loss was accepted (`without: [strategy]`) is least_conn.
     """
     name = "least_conn" if refusal(pool, settings) else pool.strategy.name
+    yield from STRATEGIES[name].lines(fleet, pool)
+
+
+def _by(algorithm: str) -> Callable[[Fleet, Pool], Iterator[str]]:
+    return lambda _fleet, _pool: iter((f"balance {algorithm}",))
+
+
+def _session(fleet: Fleet, pool: Pool) -> Iterator[str]:
     session = session_of(pool)
     if session:
         yield from session_lines(fleet, pool, session)
-    elif name == "prefix" and sticks(fleet, pool):
+
+
+def _prefix(fleet: Fleet, pool: Pool) -> Iterator[str]:
+    if sticks(fleet, pool):
         yield from learned_lines(fleet, pool)
-    elif name == "prefix":
-        factor = pool.strategy.parameters.get("load_factor", 1.25)
-        yield from _hash(f"var({prefix_variable(pool)})", round(float(str(factor)) * 100))
-    else:
-        yield f"balance {_METHODS[name]}"
+        return
+    factor = pool.strategy.parameters.get("load_factor", 1.25)
+    yield from _hash(f"var({prefix_variable(pool)})", round(float(str(factor)) * 100))
 
 
 def _hash(key: str, factor: int) -> Iterator[str]:
@@ -123,3 +110,28 @@ def weight_scale(pool: Pool) -> int:
         # A server has 16 points on the ring for each unit: with 16 alone the shares were 18, 10 and 2 of 30.
         return max(min(most, 64), 1)
     return 1
+
+
+class Way(NamedTuple):
+    """How HAProxy is told a strategy."""
+
+    refused: Callable[[Pool, TargetSettings], Refused | None]
+    """Returns why it cannot be; None: it can."""
+    lines: Callable[[Fleet, Pool], Iterator[str]]
+    """Yields the lines of a backend that choose a server."""
+
+
+STRATEGIES: Mapping[str, Way] = {
+    "round_robin": Way(_always, _by("roundrobin")),
+    "least_conn": Way(_always, _by("leastconn")),
+    "random_two": Way(_always, _by("random(2)")),
+    "session": Way(_always, _session),
+    "prefix": Way(_always, _prefix),
+    # The agent's weights act on the requests in flight.
+    "kv_cache": Way(_listed, _by("leastconn")),
+    "pack": Way(_capped, _by("first")),
+}
+"""The one row of each strategy."""
+
+REFUSALS = {name: way.refused for name, way in STRATEGIES.items()}
+"""What others ask of them: why a strategy cannot be."""

@@ -8,7 +8,7 @@ from lbgen.targets.nginx.features import FEATURES
 from lbgen.targets.nginx.limits import limits
 from lbgen.targets.nginx.outputs import outputs
 from lbgen.targets.nginx.quoting import quote
-from lbgen.targets.nginx.strategies import STRATEGIES
+from lbgen.targets.nginx.strategies import REFUSALS
 from lbgen.targets.nginx.support import SUPPORT
 from lbgen.vocabulary import Version
 
@@ -29,7 +29,7 @@ class Nginx:
     oldest = Version(1, 22)
     directory = "/etc/nginx"
     features = FEATURES
-    strategies = STRATEGIES
+    strategies = REFUSALS
     support = SUPPORT
 
     def quote(self, text: str) -> Syntax:

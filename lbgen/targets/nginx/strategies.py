@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.model import State
 from lbgen.targets.nginx import bodies, sessions
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from lbgen.model import Fleet, Pool, TargetSettings
     from lbgen.targets.nginx.assembly import Assembly
-
-    Judge = Callable[[Pool, TargetSettings], Refused | None]
 
 
 def _always(pool: Pool, settings: TargetSettings) -> None:  # noqa: ARG001 - one signature for all
@@ -49,20 +47,9 @@ def _no_order(pool: Pool, settings: TargetSettings) -> Refused:  # noqa: ARG001
     )
 
 
-STRATEGIES: Mapping[str, Judge] = {
-    "round_robin": _always,
-    "least_conn": _always,
-    "random_two": _no_backups,
-    "session": sessions.refusal,
-    "prefix": _no_backups,
-    "kv_cache": _no_metrics,
-    "pack": _no_order,
-}
-
-
 def refusal(pool: Pool, settings: TargetSettings) -> Refused | None:
     """Return why this pool's strategy cannot be had; None when it can."""
-    return STRATEGIES[pool.strategy.name](pool, settings)
+    return STRATEGIES[pool.strategy.name].refused(pool, settings)
 
 
 def method(made: Assembly, pool: Pool) -> Syntax:
@@ -72,10 +59,12 @@ def method(made: Assembly, pool: Pool) -> Syntax:
     """
     if refusal(pool, made.settings):
         return Syntax("least_conn")
+    return STRATEGIES[pool.strategy.name].method(made, pool)
+
+
+def _session(made: Assembly, pool: Pool) -> Syntax:
     session = session_of(pool)
-    if session:
-        return sessions.method(made, session)
-    return _METHODS[pool.strategy.name](made, pool)
+    return sessions.method(made, session) if session else Syntax("least_conn")
 
 
 def _hash(key: str) -> Syntax:
@@ -143,9 +132,25 @@ def _counted(made: Assembly, pool: Pool, key: Syntax) -> Syntax:
     return Syntax(f"$lb_counted_{number}")
 
 
-_METHODS: Mapping[str, Callable[[Assembly, Pool], Syntax]] = {
-    "round_robin": lambda _made, _pool: Syntax(""),
-    "least_conn": lambda _made, _pool: Syntax("least_conn"),
-    "random_two": lambda _made, _pool: Syntax("random two least_conn"),
-    "prefix": _prefix,
+class Way(NamedTuple):
+    """How NGINX is told a strategy."""
+
+    refused: Callable[[Pool, TargetSettings], Refused | None]
+    """Returns why it cannot be; None: it can."""
+    method: Callable[[Assembly, Pool], Syntax] = lambda _made, _pool: Syntax("least_conn")
+    """Returns the directive that chooses a server; where it is always refused, what stands in for it."""
+
+
+STRATEGIES: Mapping[str, Way] = {
+    "round_robin": Way(_always, lambda _made, _pool: Syntax("")),
+    "least_conn": Way(_always),
+    "random_two": Way(_no_backups, lambda _made, _pool: Syntax("random two least_conn")),
+    "session": Way(sessions.refusal, _session),
+    "prefix": Way(_no_backups, _prefix),
+    "kv_cache": Way(_no_metrics),
+    "pack": Way(_no_order),
 }
+"""The one row of each strategy."""
+
+REFUSALS = {name: way.refused for name, way in STRATEGIES.items()}
+"""What others ask of them: why a strategy cannot be."""
