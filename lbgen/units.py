@@ -142,6 +142,11 @@ def parse_host(text: str) -> str:
 
 def parse_address(text: str) -> Address:
     """Return the address for ``host:port``, ``10.0.0.7:8000`` or ``[fd00::2]:8000``."""
+    if text.startswith(("unix:", "unix@", "/")):
+        raise ValueError(
+            f"'{text}' is a Unix socket, which is not supported for servers: let the engine listen on an "
+            "address, such as 127.0.0.1:8000"
+        )
     if "://" in text:
         raise ValueError(f"'{text}' is a URL: write only host:port, and use 'tls' for https")
     if "/" in text:

@@ -77,6 +77,8 @@ def command(
     sources: list[Source] = []
     for one in fleets:
         found, spoken = _checked(console, one, choice)
+        if len(fleets) > 1:
+            spoken = [verdict._replace(line=f"{one.names[0]}: {verdict.line}") for verdict in spoken]
         problems, verdicts, sources = problems + found, verdicts + spoken, [*sources, *console.sources]
     console.sources = sources
     _report(console, problems, verdicts, wanted)
@@ -147,6 +149,15 @@ def _report(
         (console.result if kind == "text" else console.note)(verdict.line)
     if kind == "text" and (problems or not verdicts):
         console.note(summary(problems))
+    skipped = [verdict.target for verdict in verdicts if not verdict.checked]
+    if kind == "text" and skipped and not any(problem.is_error for problem in problems):
+        what = (
+            "the fleet is"
+            if len({verdict.target for verdict in verdicts}) == len(verdicts)
+            else "the fleets are"
+        )
+        names = " and ".join(dict.fromkeys(skipped))
+        console.note(f"{what} valid; the rendered files were not tried on the real {names}")
 
 
 def _exit_code(

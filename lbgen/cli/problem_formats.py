@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen import __version__
 from lbgen.cli.blots import blot_out
+from lbgen.fleet.confidential import is_confidential
 from lbgen.problems import path_text
 
 if TYPE_CHECKING:
@@ -51,7 +52,19 @@ def _unknown_keys(problems: Iterable[Problem], name: str) -> set[tuple[int, int]
         (problem.location.line, problem.location.column)
         for problem in problems
         if problem.code == "unknown-key" and problem.location and problem.location.file == name
+        if not _meant_openly(problem)
     }
+
+
+def _meant_openly(problem: Problem) -> bool:
+    """Tell whether an unknown key is close to one whose value is no secret, such as 'server' to 'servers'."""
+    likely = re.fullmatch(r"did you mean '(\w+)'\?", problem.hint)
+    if likely is None or re.search(
+        r"(?i)key|pass|secret|token|auth|cred", f"{likely[1]} {problem.path[-1:]}"
+    ):
+        return False
+    meant = (*problem.path[:-1], likely[1])
+    return meant != ("listeners",) and not is_confidential(meant)  # below it are secrets, too
 
 
 def _text(problem: Problem, lines: Mapping[str, list[str]], color: bool) -> str:

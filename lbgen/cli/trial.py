@@ -154,7 +154,8 @@ def _run(console: Console, made: Plan, wanted: Wanted) -> tuple[Trial, bool]:
     rows, planned = [], _planned(made)
     with place(wanted.runtime, targets, wanted.images) as runtime:
         console.note(
-            f"trial: {planned} runs of {wanted.requests} requests with --runtime {runtime.name}, "
+            f"trial: {planned} run{'s' * (planned > 1)} of {wanted.requests} requests "
+            f"with --runtime {runtime.name}, "
             f"at {made.speed:.3g} times the GPUs' speed"
         )
         try:

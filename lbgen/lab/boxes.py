@@ -10,8 +10,6 @@ import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from docker.errors import APIError
-
 from lbgen.lab.archive import pack
 from lbgen.lab.problems import RigError
 from lbgen.targets.answers import files_named
@@ -125,6 +123,8 @@ class Box:
 
     def remove(self) -> None:
         """Remove the container, running or not."""
+        from docker.errors import APIError  # noqa: PLC0415 - an extra, which processes do without
+
         try:
             self.container.remove(force=True, v=True)
         except APIError:

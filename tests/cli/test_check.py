@@ -187,8 +187,8 @@ def test_the_memory_for_looking_at_bodies_is_said(lbgen, tmp_path, strategy, sai
     (tmp_path / "bodies.yaml").write_text(PREFIX.replace("STRATEGY", strategy), encoding="utf-8")
     ended = lbgen("check", "bodies.yaml", "--binary", "none")
     assert ended.code == 0
-    # 1 MiB for the body and 64 KiB for headers, twice for each of 1,024 connections.
-    assert ("2.1 GiB of memory" in ended.err) is said
+    # 1 MiB for the body and 104 KiB for headers, twice for each of 1,024 connections.
+    assert ("2.2 GiB of memory" in ended.err) is said
 
 
 def test_each_file_may_be_a_fleet_of_its_own(lbgen, smallest, tmp_path):
@@ -227,3 +227,30 @@ def test_a_program_with_a_known_vulnerability(lbgen, tmp_path, fake_program):
     assert ended.code == 0, ended.err
     assert "known-vulnerability" not in ended.err
     assert lbgen("check", fleet, "--strict", "--binary", "none").code == 0, "the comment is no mistake there"
+
+
+def test_without_programs_the_fleet_is_said_to_be_valid(lbgen, smallest):
+    ended = lbgen("check", smallest, "--binary", "none")
+    assert "the fleet is valid; the rendered files were not tried on the real nginx and haproxy" in ended.err
+    smallest.write_text("pools: {}\n")
+    assert "valid" not in lbgen("check", smallest, "--binary", "none").err
+
+
+def test_each_says_whose_line_it_is(lbgen, tmp_path):
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text(SMALLEST)
+    ended = lbgen("check", "--each", "a.yaml", "b.yaml", "-t", "nginx", "--binary", "none")
+    assert ended.out.splitlines() == [
+        "a.yaml: not checked by nginx: --binary none",
+        "b.yaml: not checked by nginx: --binary none",
+    ]
+
+
+def test_a_misspelt_key_does_not_mask_what_is_no_secret(lbgen, tmp_path):
+    (tmp_path / "f.yaml").write_text(
+        "pools: {chat: {server: [gpu-0:8000], apikey: sk-live-1}}\nclient: {a: {key: hunter2222}}\n"
+        "listenrs: {l: {auth: {upstream: {set: hunter3333}}}}\n"
+    )
+    ended = lbgen("check", "f.yaml", "--binary", "none")
+    assert "server: [gpu-0:8000]" in ended.err
+    assert not any(secret in ended.err for secret in ("sk-live", "hunter"))

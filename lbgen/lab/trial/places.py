@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from lbgen.checker.check import CHECKERS
 from lbgen.lab.problems import RigError
-from lbgen.lab.trial.containers import Containers
 from lbgen.lab.trial.processes import Processes
 from lbgen.problems import LbgenError
 from lbgen.runtimes.process import find_local
@@ -14,6 +13,7 @@ from lbgen.runtimes.process import find_local
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from lbgen.lab.trial.containers import Containers
     from lbgen.vocabulary import Version
 
 PROGRAMS = ("nginx", "haproxy", "mock")
@@ -31,10 +31,17 @@ def place(wanted: str, targets: Mapping[str, Version], images: Sequence[str]) ->
         if lacking:
             raise LbgenError(f"{'; '.join(lacking)}; or use --runtime docker")
         return Processes()
+    instead = "; ".join(lacking) or "all is here"
     try:
+        from lbgen.lab.trial.containers import Containers  # noqa: PLC0415 - Docker's package is an extra
+
         return Containers(named)
+    except ImportError as error:
+        raise LbgenError(
+            f"containers need the package {error.name}: pip install 'lbgen[lab]', "
+            f"or for --runtime process: {instead}"
+        ) from None
     except RigError as error:
-        instead = "; ".join(lacking) or "all is here"
         raise LbgenError(f"{error}: install Docker, or for --runtime process: {instead}") from None
 
 
