@@ -26,10 +26,13 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--update-golden is refused under CI: a golden file is read by a person")
 
 
+KEPT = ("LBGEN_NO_SKIP", "LBGEN_ALL")
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _no_user_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep the tests apart from the user's own environment."""
-    for name in [name for name in os.environ if name.startswith("LBGEN_") and name != "LBGEN_NO_SKIP"]:
+    for name in [name for name in os.environ if name.startswith("LBGEN_") and name not in KEPT]:
         if not name.startswith("LBGEN_TEST"):
             del os.environ[name]
     os.environ.pop("GITHUB_ACTIONS", None)

@@ -181,7 +181,7 @@ def test_no_script_holds_an_expression():
 def test_the_scripts_install_and_run(runner, tmp_path):
     """The whole action in a clone: only pip's index is kept away, its packages lent by this environment."""
     clone = tmp_path / "clone"
-    ignored = shutil.ignore_patterns(".git", ".hypothesis", "__pycache__", ".*_cache")
+    ignored = shutil.ignore_patterns(".git", ".venv", ".hypothesis", "__pycache__", ".*_cache")
     shutil.copytree(ROOT, clone, ignore=ignored)
     python = Path(sys.executable).resolve()
     runner.environ |= {

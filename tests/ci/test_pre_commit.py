@@ -36,7 +36,7 @@ def hooks(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("git is missing")
     clone = tmp_path_factory.mktemp("hooks") / "lbgen"
     shutil.copytree(
-        ROOT, clone, ignore=shutil.ignore_patterns(".git", ".hypothesis", "__pycache__", ".*_cache")
+        ROOT, clone, ignore=shutil.ignore_patterns(".git", ".venv", ".hypothesis", "__pycache__", ".*_cache")
     )
     git(clone, "init", "--quiet", "--initial-branch=main")
     git(clone, "add", "--all")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 TARGETS = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg"}
 BEFORE = """
@@ -110,8 +110,8 @@ def site(request: pytest.FixtureRequest, stopper: subprocess.Popen[str]) -> Iter
         yield Site(target, Path(folder), WAYS[way], stopper)
 
 
-def sites(*ways: str) -> pytest.MarkDecorator:
-    cases = [(target, way) for target in TARGETS for way in ways]
+def sites(*ways: str, targets: Iterable[str] = TARGETS) -> pytest.MarkDecorator:
+    cases = [(target, way) for target in targets for way in ways]
     return pytest.mark.parametrize("site", cases, indirect=True, ids=" ".join)
 
 
@@ -150,7 +150,7 @@ def test_killed_at_any_act(site: Site) -> None:
         assert not site.litter(), act
 
 
-@sites("new side files")
+@sites("new side files", targets=["nginx"])
 def test_killed_at_any_act_and_taken_back(site: Site) -> None:
     old = site.read("old")
     for number, act in enumerate(acts(site), 1):
@@ -162,7 +162,7 @@ def test_killed_at_any_act_and_taken_back(site: Site) -> None:
         assert not site.litter(), act
 
 
-@sites("new side files")
+@sites("new side files", targets=["haproxy"])
 def test_told_to_stop_at_any_act(site: Site) -> None:
     old, new = site.read("old"), site.read("new")
     seen = set()
