@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
+from lbgen.model import Secret
+from lbgen.secret_values import StandInSecrets
 from tests.targets.loaded import CHAT, files, refused, sections
 
 KEYS = "clients: {a: {key: 'env:A', priority: 3}, b: {key: 'env:B', priority: 5}, c: {key: 'env:C'}}\n"
@@ -20,11 +22,9 @@ def backend(text: str, name: str = "chat", version: str = "2.6") -> list[str]:
 
 def frontend(text: str, version: str = "2.6") -> list[str]:
     """Return the lines of the only listener's frontend."""
-    found = [
-        lines for head, lines in sections(text, version).items() if head.startswith("frontend listener:")
-    ]
-    assert len(found) == 1
-    return found[0]
+    found = sections(text, version)
+    (head,) = [head for head in found if head.startswith("frontend listener:")]
+    return found[head]
 
 
 def pool(**keys: object) -> str:
@@ -97,15 +97,12 @@ def test_short_requests_overtake_where_asked(order: str) -> None:
     ("keys", "condition"),
     [
         ({"max_in_flight": 4}, "{ queue ge 512 }"),
-        ({"max_in_flight": 4, "queue": {"size": 0}}, "{ be_conn_free eq 0 }"),
         ({"max_in_flight": 4, "queue": {"size": 7}}, "{ queue ge 7 }"),
         ({"strategy": "kv_cache", "queue": {"size": 7}}, "{ queue ge 7 }"),
         ({"queue": {"size": 7}}, None),
     ],
 )
-def test_a_full_queue_is_refused_where_anything_can_wait(
-    keys: dict[str, object], condition: str | None
-) -> None:
+def test_a_full_queue_is_refused_where_one_can_wait(keys: dict[str, object], condition: str | None) -> None:
     found = [line for line in backend(pool(**keys)) if "deny_status 503" in line]
     assert found == ([f"http-request deny deny_status 503 if {condition}"] if condition else [])
 
@@ -230,10 +227,8 @@ def test_all_backups_serve_where_there_are_several(count: int, number: int) -> N
 )
 def test_weights_are_raised_where_small_ones_are_too_rough(strategy: object, weights: list[int]) -> None:
     servers = ["gpu-0:8000", {"address": "gpu-1:8000", "weight": 4}]
-    found = [
-        line.partition(" weight ")[2].split()
-        for line in server_lines(pool(strategy=strategy, servers=servers))
-    ]
+    lines = server_lines(pool(strategy=strategy, servers=servers))
+    found = [line.partition(" weight ")[2].split() for line in lines]
     assert [int(words[0]) if words else 1 for words in found] == weights
 
 
@@ -266,25 +261,24 @@ def test_a_server_that_comes_back_is_warmed_up(health: bool, slow: bool) -> None
 # TLS to the servers
 
 
-@pytest.mark.parametrize(
-    ("tls", "servers", "expected"),
-    [
-        ({}, ["gpu-0:8000"], "ssl verify required ca-file @system-ca sni str(gpu-0) check-sni gpu-0"
-                             " verifyhost gpu-0 alpn http/1.1 check-alpn http/1.1"),
-        ({"ca": "/etc/ca.pem", "server_name": "x.org"}, ["gpu-0:8000"],
-         "ssl verify required ca-file /etc/ca.pem sni str(x.org) check-sni x.org verifyhost x.org alpn http/1.1"
-         " check-alpn http/1.1"),
-        ({"verify": False}, ["10.0.0.1:8000"], "ssl verify none alpn http/1.1 check-alpn http/1.1"),
-        ({"verify": False, "server_name": "x.org"}, ["10.0.0.1:8000"],
-         "ssl verify none sni str(x.org) check-sni x.org alpn http/1.1 check-alpn http/1.1"),
-        ({"verify": False}, ["gpu-0:8000", "gpu-1:8000"], "ssl verify none alpn http/1.1 check-alpn http/1.1"),
-        ({"verify": False}, ["gpu-0:8000", "gpu-0:8001"],
-         "ssl verify none sni str(gpu-0) check-sni gpu-0 alpn http/1.1 check-alpn http/1.1"),
-    ],
-)  # fmt: skip
+ONE_NAME = ["gpu-0:8000", "gpu-0:8001"]
+TLS = [
+    ({}, ONE_NAME, "verify required ca-file @system-ca sni str(gpu-0) check-sni gpu-0 verifyhost gpu-0"),
+    ({"ca": "/etc/ca.pem", "server_name": "x.org"}, ONE_NAME,
+     "verify required ca-file /etc/ca.pem sni str(x.org) check-sni x.org verifyhost x.org"),
+    ({"verify": False}, ["10.0.0.1:8000"], "verify none"),
+    ({"verify": False, "server_name": "x.org"}, ["10.0.0.1:8000"],
+     "verify none sni str(x.org) check-sni x.org"),
+    ({"verify": False}, ["gpu-0:8000", "gpu-1:8000"], "verify none"),
+    ({"verify": False}, ONE_NAME, "verify none sni str(gpu-0) check-sni gpu-0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tls", "servers", "expected"), TLS)
 def test_tls_of_a_server(tls: dict[str, object], servers: list[str], expected: str) -> None:
+    """The name is told and compared: the fleet's, or that which all servers have."""
     line = server_lines(pool(tls=tls, servers=servers, health=False))[0]
-    assert line.split(" ssl ")[1] == expected.removeprefix("ssl ")
+    assert line.split(" ssl ")[1] == f"{expected} alpn http/1.1 check-alpn http/1.1"
 
 
 def test_grpc_is_spoken_by_http2() -> None:
@@ -370,9 +364,7 @@ def test_what_a_name_server_says_is_held_as_long_as_the_fleet_says() -> None:
     held = [line for line in lines["resolvers dns:chat"] if line.startswith("hold")]
     assert "hold valid 7s" in held
     assert "hold obsolete 7s" in held
-    assert {line.split()[2] for line in held if line.split()[1] in {"other", "refused", "timeout", "nx"}} == {
-        "30s"
-    }
+    assert {f"hold {state} 30s" for state in ("other", "refused", "timeout", "nx")} <= set(held)
 
 
 # metrics and logs
@@ -395,22 +387,14 @@ def test_who_may_read_metrics(metrics: str, expected: list[str] | None) -> None:
 
 def test_metrics_ask_for_the_password() -> None:
     text = CHAT + "metrics: {bind: '127.0.0.1:8404', auth: {user: ops, password: 'env:P'}}"
-    made = files(text, "haproxy", "2.6")
-    assert any(
-        "http-request auth realm metrics if !{" in line for line in sections(text)["frontend lb:metrics"]
-    )
+    made, lines = files(text, "haproxy", "2.6"), sections(text)["frontend lb:metrics"]
+    assert any(line.startswith("http-request auth realm metrics if !{") for line in lines)
     digest, name = made["secrets/metrics.map"].splitlines()[-1].split()
     assert name == "metrics"
-    assert digest == hashlib.sha256(b"Basic " + b64encode(b"ops:" + password(text))).hexdigest().upper()
+    pair = f"ops:{StandInSecrets().resolve(Secret('env', 'P'))}"
+    header = b"Basic " + b64encode(pair.encode())
+    assert digest == hashlib.sha256(header).hexdigest().upper()
     assert "secrets/metrics.map" not in files(CHAT + "metrics: {bind: '127.0.0.1:8404'}", "haproxy", "2.6")
-
-
-def password(text: str) -> bytes:
-    """Return what stands in for the password."""
-    from lbgen.model import Secret
-    from lbgen.secret_values import StandInSecrets
-
-    return StandInSecrets().resolve(Secret("env", "P")).encode()
 
 
 class Log(NamedTuple):
@@ -444,9 +428,7 @@ def test_logs(case: Log) -> None:
 def test_plain_requests_are_sent_on_to_the_listeners_port(bind: str, suffix: str) -> None:
     text = CHAT + (f"listeners: {{l: {{bind: '{bind}', redirect_from: '80', tls: {{bundle: b.pem}}}}}}")
     lines = sections(text)["frontend redirect:1"]
-    assert "bind *:80" in [line.removesuffix(" v4v6") for line in lines] or any(
-        ":80" in line for line in lines
-    )
+    assert any(line.startswith("bind ") and ":80" in line for line in lines)
     (sent,) = [line for line in lines if "redirect code 308" in line]
     assert sent.endswith(f"location https://%[req.fhdr(host),host_only]{suffix}%[pathq]")
 
