@@ -41,6 +41,7 @@ FLEET: dict[str, Any] = {
                 "key": "k.pem"},
             "protocol": "http",
             "host_header": "llm.internal",
+            "header_size": "64KiB",
             "headers": {"set": {"X-Pool": "llama"}, "remove": ["X-Debug"]},
             "dns": {"mode": "static", "resolver": ["10.0.0.10:53"], "valid": "10s"},
         },
@@ -60,6 +61,7 @@ FLEET: dict[str, Any] = {
             "redirect_from": ["0.0.0.0:8080"],
             "acme": {"webroot": "/var/www/acme"},
             "max_body": "64MiB",
+            "header_size": "64KiB",
             "inspect": {"body": "1MiB"},
             "trusted_proxies": ["10.0.0.0/8"],
             "auth": {
