@@ -80,6 +80,13 @@ class Console:
         return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def terminal_width() -> int:
+    """Return the width of the terminal that results go to; 0 where they go to no terminal."""
+    from shutil import get_terminal_size  # noqa: PLC0415 - takes a few milliseconds
+
+    return get_terminal_size((0, 0)).columns
+
+
 def summary(problems: Sequence[Problem]) -> str:
     """Return ``2 errors, 1 warning``; empty when there are none."""
     counts = [

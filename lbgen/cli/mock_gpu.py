@@ -12,7 +12,7 @@ from lbgen.cli.options import Amount, Command, option
 from lbgen.descriptors import raise_descriptor_limit
 from lbgen.lab.faults import HEADER, KINDS
 from lbgen.problems import LbgenError
-from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
+from lbgen.simulate.profiles import DEFAULT_PROFILE, NAMES, PROFILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,9 +51,10 @@ EPILOG = "\n".join([
 @option(
     "--profile",
     type=click.Choice(list(PROFILES)),
+    metavar="NAME",
     default=DEFAULT_PROFILE,
     show_default=True,
-    help="How fast the GPU is.",
+    help=f"How fast the GPU is: {', '.join(NAMES)}.",
 )
 @option("--slots", type=click.IntRange(1, 100_000), help="Requests that it computes at once.")
 @option(

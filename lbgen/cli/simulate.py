@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from lbgen.cli.console import terminal_width
 from lbgen.cli.inputs import load_fleet
 from lbgen.cli.kv_agent import KvAgent
 from lbgen.cli.options import MOST_LOAD, MOST_RATE, Amount, Command, fleet_options, format_option, option
 from lbgen.cli.pools import first_served, named_pool, strategy_name
+from lbgen.cli.progress import Progress
 from lbgen.cli.reports import PAGE, PICTURE, expect_writable, write_report
 from lbgen.cli.simulate_inputs import Wanted, calibration_of, incident_of, workload_of
 from lbgen.engines import ENGINES
@@ -25,14 +26,14 @@ from lbgen.simulate.dask_sweep import dask_sweep
 from lbgen.simulate.objective import capacities, parse_objective
 from lbgen.simulate.peers import PEERS
 from lbgen.simulate.picture import picture
-from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
+from lbgen.simulate.profiles import DEFAULT_PROFILE, NAMES
 from lbgen.simulate.report import page
 from lbgen.simulate.run import sweep
 from lbgen.simulate.study import Question, study
 from lbgen.simulate.text import capacity_lines, capacity_text, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
@@ -85,9 +86,8 @@ DEFAULT_SEEDS = (1, 2, 3, 4, 5)
 @option(
     "--requests",
     type=click.IntRange(1, MOST_REQUESTS),
-    default=10_000,
-    show_default=True,
-    help="Requests of each run.",
+    help="Requests of each run. Default: for ten times as long as the longest answer takes, and at least "
+    "10,000 and 100 for each server.",
 )
 @option(
     "--seed",
@@ -103,7 +103,7 @@ DEFAULT_SEEDS = (1, 2, 3, 4, 5)
     "profiles",
     multiple=True,
     metavar="[GLOB=]NAME",
-    help=f"How fast the servers are (of a name like GLOB): {', '.join(PROFILES)}.",
+    help=f"How fast the servers are (of a name like GLOB): {', '.join(NAMES)}.",
 )
 @option(
     "--calibrate",
@@ -149,9 +149,9 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
         console.note(limit)
     objective = parse_objective(wanted.find_capacity) if wanted.find_capacity else None
     where = dask_sweep(wanted.executor) if wanted.executor else sweep
-    done = study(_swept(question, wanted), where, _progress(console))
+    done = study(_swept(question, wanted), where, Progress(console, "runs").show)
     carried: Carried = {}
-    interrupted = not done.complete or not _search(question, objective, carried)
+    interrupted = not done.complete or not _search(console, question, objective, carried)
     if done.answers:
         _show(console, wanted, done.answers, carried)
     if interrupted:
@@ -174,17 +174,19 @@ def _limits(question: Question) -> Iterator[str]:
     if not question.profiles and question.calibration is None:
         yield (
             f"note: the servers are the model '{DEFAULT_PROFILE}', not your GPUs: --profile names others "
-            f"({', '.join(name for name in PROFILES if name != DEFAULT_PROFILE)})"
+            f"({', '.join(name for name in NAMES if name != DEFAULT_PROFILE)})"
         )
     if len(question.fleet.pools) > 1:
         yield f"note: one pool is simulated, {question.pool.name}; --pool names another"
 
 
-def _search(question: Question, objective: Objective | None, carried: Carried) -> bool:
+def _search(console: Console, question: Question, objective: Objective | None, carried: Carried) -> bool:
     """Fill in what each strategy carries; return False when interrupted."""
+    progress = Progress(console, "steps of the search")
     try:
-        carried.update(capacities(question, objective) if objective else ())
+        carried.update(capacities(question, objective, progress.show) if objective else ())
     except KeyboardInterrupt:
+        progress.clear()
         return False
     return True
 
@@ -198,7 +200,7 @@ def _show(console: Console, wanted: Wanted, answers: Sequence[Answer], carried: 
     if wanted.format == "json":
         console.result(json.dumps(answers_json(answers, carried), indent=2))
     else:
-        console.result(tables(answers) + capacity_text(objective, carried))
+        console.result(tables(answers, terminal_width()) + capacity_text(objective, carried))
 
 
 def _report(name: str, answers: Sequence[Answer], capacity: Sequence[str]) -> str:
@@ -226,7 +228,7 @@ def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wan
         strategies=tuple(strategy_name(name) for name in wanted.strategies),
         targets=request.targets,
         workload=load,
-        requests=wanted.requests,
+        requests=wanted.requests or 0,
         seeds=tuple(dict.fromkeys(wanted.seeds)),
         rate_per_s=wanted.rate,
         profiles=wanted.profiles,
@@ -245,16 +247,3 @@ def _pool(fleet: Fleet, name: str | None) -> Pool:
     if not usable:
         raise LbgenError("no pool of this fleet has servers")
     return first_served(fleet) or usable[0]
-
-
-def _progress(console: Console) -> Callable[[int, int], None] | None:
-    """Return what shows the progress, on a terminal only."""
-    if console.quiet or not sys.stderr.isatty():
-        return None
-
-    def show(done: int, total: int) -> None:
-        end = "\r\x1b[K" if done == total else ""
-        sys.stderr.write(f"\r{done}/{total} runs{end}")
-        sys.stderr.flush()
-
-    return show

@@ -35,7 +35,7 @@ class Wanted(NamedTuple):
     peers: tuple[str, ...]
     rate: float | None
     loads: tuple[float, ...]
-    requests: int
+    requests: int | None
     seeds: tuple[int, ...]
     profiles: tuple[str, ...]
     calibrate: tuple[str, ...]

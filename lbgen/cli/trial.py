@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from lbgen.cli.console import terminal_width
 from lbgen.cli.inputs import load_fleet, usable_fleet
 from lbgen.cli.kv_agent import KvAgent
 from lbgen.cli.options import MOST_LOAD, MOST_RATE, Amount, Command, fleet_options, format_option, option
 from lbgen.cli.pools import first_served, named_pool, strategy_name
+from lbgen.cli.progress import Progress
 from lbgen.cli.reports import PAGE, expect_writable, write_report
 from lbgen.cli.signals import end_as_ctrl_c_does
 from lbgen.fleet.shares import shared_out
@@ -18,13 +20,14 @@ from lbgen.model import Balancers
 from lbgen.problems import LbgenError
 from lbgen.render import builtin_templates
 from lbgen.simulate.named import workload
+from lbgen.simulate.result import row_name
 from lbgen.simulate.study import Question
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
-    from lbgen.lab.trial.conduct import Plan, Trial
+    from lbgen.lab.trial.conduct import Measured, Plan, Trial
     from lbgen.lab.trial.expectations import Expectation
     from lbgen.model import Fleet, Pool
 
@@ -51,6 +54,7 @@ class Wanted(NamedTuple):
     images: tuple[str, ...]
     stand_ins: bool
     expectations: tuple[str, ...]
+    allow_errors: bool
     report: str | None
     format: str
 
@@ -100,6 +104,11 @@ class Wanted(NamedTuple):
     metavar="EXPR",
     help="What has to hold, else exit 1: 'load_stdev<2', 'p99(least_conn)<0.85*p99(round_robin)'.",
 )
+@option(
+    "--allow-errors",
+    is_flag=True,
+    help="Exit 0 even when more than 1 % of the requests of a run failed.",
+)
 @option("--report", metavar="FILE.html", type=click.Path(), help="Write a page with charts, too.")
 @format_option("For people or for programs.")
 @click.pass_obj
@@ -123,9 +132,10 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     made = plan(question, console.note, stand_ins=wanted.stand_ins)
     _expect_an_end(console, made)
     trial, complete = _run(console, made, wanted)
-    console.result(
-        json.dumps(told.as_json_shape(trial), indent=2) if wanted.format == "json" else told.text(trial)
-    )
+    if wanted.format == "json":
+        console.result(json.dumps(told.as_json_shape(trial), indent=2))
+    else:
+        console.result(told.text(trial, terminal_width()))
     if not complete:
         console.error(f"interrupted: {len(trial.rows)} of {_planned(made)} runs are finished")
         raise click.exceptions.Exit(130)
@@ -140,8 +150,24 @@ def _judge(console: Console, wanted: Wanted, expected: list[Expectation], trial:
         write_report(console, wanted.report, page.page(trial, builtin_templates(), missed))
     for sentence in missed:
         console.error(f"expected {sentence}")
-    if missed:
+    counted = wanted.allow_errors or any(one.left.metric == "errors" for one in expected)
+    failing = [] if counted else [row for row in trial.rows if _fails(row)]
+    for row in failing:
+        run = row.measured.runs[0]
+        console.error(
+            f"{row_name(row.measured)}: {run.requests - run.ok} of {run.requests} requests failed "
+            f"({', '.join(row.why)}); --allow-errors accepts that"
+        )
+    if missed or failing:
         raise click.exceptions.Exit(1)
+
+
+def _fails(row: Measured) -> bool:
+    """Tell whether more of a run's requests failed than may."""
+    from lbgen.lab.trial.failures import TOLERATED  # noqa: PLC0415 - likewise
+
+    run = row.measured.runs[0]
+    return run.requests - run.ok > TOLERATED * run.requests
 
 
 def _run(console: Console, made: Plan, wanted: Wanted) -> tuple[Trial, bool]:
@@ -152,6 +178,7 @@ def _run(console: Console, made: Plan, wanted: Wanted) -> tuple[Trial, bool]:
     names = [found.question.targets[0] for found in made.predictions]
     targets = {name: made.question.fleet.target(name).version for name in names}
     rows, planned = [], _planned(made)
+    counter = _Counter(console, planned, wanted.requests)
     with place(wanted.runtime, targets, wanted.images) as runtime:
         console.note(
             f"trial: {planned} run{'s' * (planned > 1)} of {wanted.requests} requests "
@@ -159,13 +186,38 @@ def _run(console: Console, made: Plan, wanted: Wanted) -> tuple[Trial, bool]:
             f"at {made.speed:.3g} times the GPUs' speed"
         )
         try:
-            for row in conduct(made, runtime, console.detail, fresh=wanted.fresh_connections):
+            for row in conduct(
+                made, runtime, console.detail, fresh=wanted.fresh_connections, answered=counter.one
+            ):
                 rows.append(row)
+                counter.run_done(len(rows))
                 console.note(f"trial: {len(rows)} of {planned} runs done")
         except KeyboardInterrupt:
+            counter.progress.clear()
             if not rows:
                 raise
     return Trial(made.predictions[0], tuple(rows), made.speed, runtime.name), len(rows) == planned
+
+
+class _Counter:
+    """Counts the answers of all runs; one that is repeated counts once."""
+
+    def __init__(self, console: Console, runs: int, requests: int) -> None:
+        self.progress = Progress(console, "requests")
+        self._requests = requests
+        self._total = runs * requests
+        self._runs = self._here = 0
+
+    def one(self) -> None:
+        """Count an answer of the present run."""
+        self._here += 1
+        here = min(self._here, self._requests)
+        self.progress.show(min(self._runs * self._requests + here, self._total - 1), self._total)
+
+    def run_done(self, runs: int) -> None:
+        """Begin with the next run."""
+        self._runs, self._here = runs, 0
+        self.progress.clear()
 
 
 def _expect_an_end(console: Console, made: Plan) -> None:

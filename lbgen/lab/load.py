@@ -51,6 +51,8 @@ class Planned(NamedTuple):
     """Whom a TLS client asks for (SNI); None: the URL's host."""
     source: str | None = None
     """The address of this machine that it comes from; None: what the system takes."""
+    client: str | None = None
+    """Whose key it has, for whoever asks afterwards."""
     origin: object = None
     """What it was made from, for whoever made it."""
 

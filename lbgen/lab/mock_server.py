@@ -17,7 +17,7 @@ from lbgen.lab.pace import Pace
 from lbgen.lab.record import Record, Seen
 from lbgen.lab.streaming import Job, stream
 from lbgen.simulate.keyed import KeyedEngine
-from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
+from lbgen.simulate.profiles import DEFAULT_PROFILE, NAMES, PROFILES
 
 if TYPE_CHECKING:
     import ssl
@@ -193,7 +193,7 @@ class MockGpu:
             raise ValueError(f"no metrics of '{settings.engine}': one of {', '.join(engine_metrics.NAMES)}")
         profile = PROFILES.get(settings.profile)
         if profile is None:
-            raise ValueError(f"no profile is called '{settings.profile}': one of {', '.join(PROFILES)}")
+            raise ValueError(f"no profile is called '{settings.profile}': one of {', '.join(NAMES)}")
         if not (
             settings.name.isascii() and settings.name.isprintable() and settings.name == settings.name.strip()
         ):

@@ -28,6 +28,7 @@ class Shifted:
         self.chunk_tokens = inner.chunk_tokens
         self.own_rate = inner.own_rate
         self.clients = inner.clients
+        self.usual_requests = inner.usual_requests
 
     def requests(self, seed: int, rate_per_s: float, count: int) -> Iterator[Request]:
         """Yield the requests in the order of their new arrivals."""

@@ -27,7 +27,10 @@ NEED_AGENT = {name for name, strategy in STRATEGIES.items() if "kv" in strategy.
 class Simulation:
     """One run of one setup. The same setup, requests and seed give the same result, to the last bit."""
 
-    def __init__(self, setup: Setup, seed: int | str, follow: Follow | None = None) -> None:
+    def __init__(
+        self, setup: Setup, seed: int | str, follow: Follow | None = None, requests: int = 0
+    ) -> None:
+        """Set it up for so many `requests`, whose first tenth is a warm-up; 0: nobody knows how many."""
         self.setup = setup
         self._follow = follow
         self._random = Random(f"balancers {seed}")  # noqa: S311 - has to be the same again
@@ -40,7 +43,7 @@ class Simulation:
         ]
         self._events: list[tuple[float, int, Callable[..., None], Any]] = []
         self._sequence = 0
-        self.tally = Tally(self.servers)
+        self.tally = Tally(self.servers, requests)
         for incident in setup.incidents:
             self._at(incident.at_s, self._happen, incident)
         if setup.stale_s:

@@ -29,6 +29,7 @@ class Closed:
                 f"{inner.name} has clients that wait and think of its own: set turns and think_s, and a rate"
             )
         self.inner = inner
+        self.usual_requests = inner.usual_requests
         self.clients: int | None = clients
         self._count = clients
         self.think_s = think_s

@@ -42,11 +42,12 @@ def headline(found: Answer) -> str:
     )
     what = "; ".join(f"{count} x {kind}" if len(kinds) > 1 else kind for kind, count in kinds.items())
     balancers = f", {found.setup.balancers} balancers" if found.setup.balancers > 1 else ""
-    seeds = len(question.seeds)
+    several = "s" * (len(question.seeds) > 1)
+    seeds = f"random seed{several} {', '.join(map(str, question.seeds))}"
     return (
         f"{question.pool.name}: {len(servers)} server{'s' * (len(servers) > 1)} ({what}){balancers}; "
         f"{question.workload.name}, {found.rate_per_s:.4g} requests/s = load {found.load:.2f} of "
-        f"{found.capacity_per_s:.4g}/s; {question.requests:,} requests x {seeds} seed{'s' * (seeds > 1)}"
+        f"{found.capacity_per_s:.4g}/s; {question.requests:,} requests a run; {seeds}"
     )
 
 
@@ -92,7 +93,13 @@ def in_words(found: Answer) -> list[str]:
 
 def conclusion(found: Answer) -> list[str]:
     """Return what to make of it."""
-    return [*_unstable(found), *_overloaded_servers(found), *_unknown(found), *_verdict(found)]
+    return [
+        *_unsteady(found),
+        *_unstable(found),
+        *_overloaded_servers(found),
+        *_unknown(found),
+        *_verdict(found),
+    ]
 
 
 def _figure(run: Figures, metric: str) -> float:
@@ -117,6 +124,17 @@ def _nothing(found: Answer) -> str:
     if len(found.question.seeds) == 1:
         return "one seed cannot tell a difference from chance"
     return "no significant difference"
+
+
+def _unsteady(found: Answer) -> Iterator[str]:
+    names = [row_name(row) for row in found.rows if not combined(row.runs).steady]
+    if names:
+        who = "" if len(names) == len(found.rows) else f" under {', '.join(names)}"
+        advice = " Use more --requests; without that option there are enough." if found.stable else ""
+        yield (
+            f"* Not in a steady state{who}: the queue was still growing when the last request came, so that "
+            f"percentiles are too low.{advice}"
+        )
 
 
 def _unstable(found: Answer) -> Iterator[str]:

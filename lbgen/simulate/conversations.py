@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ANSWER_OVERHEAD = 8
 """What the template around an answer adds where the next turn sends it again; a trial's JSON is as long."""
+ROUNDS = 4
+"""Sessions one after the other in a run, when nobody says how many requests."""
 GIVEN_UP_S = 1.0
 """The least time until somebody whose conversation failed begins another."""
 
@@ -184,13 +186,17 @@ class Agents(Conversations):
         self.said = span(str(parameters.get("results", "200-3000")))
         self.answered = span(str(parameters.get("output", "40-300")))
         self.clients: int | None = self.sessions
+        self.usual_requests = ROUNDS * self.sessions * self.turns
         self._rest: Iterator[tuple[int, int]] = iter(())
         self._dice = Random(0)  # noqa: S311 - `requests` seeds it
 
     def with_clients(self, clients: int) -> Agents:
         """Return the same with so many sessions at a time."""
         other = Agents({})
-        other.__dict__.update(self.__dict__ | {"sessions": clients, "clients": clients})
+        other.__dict__.update(
+            self.__dict__
+            | {"sessions": clients, "clients": clients, "usual_requests": ROUNDS * clients * self.turns}
+        )
         return other
 
     def requests(self, seed: int, rate_per_s: float, count: int) -> Iterator[Request]:

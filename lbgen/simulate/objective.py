@@ -10,7 +10,7 @@ from lbgen.simulate.result import combined
 from lbgen.simulate.study import answer, strategies_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from lbgen.simulate.result import Figures
     from lbgen.simulate.study import Question
@@ -54,15 +54,28 @@ def parse_objective(text: str) -> Objective:
     return Objective(match[1], float(match[2]) * (0.001 if match[3] == "ms" else 1.0))
 
 
-def capacities(question: Question, objective: Objective) -> Iterator[tuple[tuple[str, str | None], float]]:
-    """Yield for each strategy and target the most requests a second with the objective met, 0 for none."""
-    for target in question.targets or (None,):
-        for strategy in strategies_of(question):
-            own = question._replace(strategies=(strategy,), targets=(target,) if target else (), alone=True)
-            yield (strategy, target), _highest(own, objective)
+def capacities(
+    question: Question, objective: Objective, seen: Callable[[int, int], None] | None = None
+) -> Iterator[tuple[tuple[str, str | None], float]]:
+    """Yield for each strategy and target the most requests a second with the objective met, 0 for none.
+
+    `seen` is told how many steps of how many are done.
+    """
+    names = [(name, target) for target in question.targets or (None,) for name in strategies_of(question)]
+    for place, (strategy, target) in enumerate(names):
+        own = question._replace(
+            strategies=(strategy,), targets=(target,) if target else (), alone=True, peers=()
+        )
+        rates: list[float] = []
+        for rate in _narrowed(own, objective):
+            rates.append(rate)
+            if seen is not None:
+                seen(place * STEPS + len(rates), len(names) * STEPS)
+        yield (strategy, target), rates[-1]
 
 
-def _highest(question: Question, objective: Objective) -> float:
+def _narrowed(question: Question, objective: Objective) -> Iterator[float]:
+    """Yield the highest rate that is known to meet the objective, after each step; 0 while none is."""
     low, high, rate = LOWEST, HIGHEST, 0.0
     for _ in range(STEPS):
         load = (low + high) / 2
@@ -71,4 +84,4 @@ def _highest(question: Question, objective: Objective) -> float:
             low, rate = load, found.rate_per_s
         else:
             high = load
-    return rate
+        yield rate

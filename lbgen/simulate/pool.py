@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.model import State, StrategyChoice
 from lbgen.problems import LbgenError
-from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
+from lbgen.simulate.profiles import DEFAULT_PROFILE, NAMES, PROFILES
 from lbgen.simulate.setup import Detection, QueueSetup, ServerSetup, Setup
 from lbgen.strategies.registry import ALIASES, STRATEGIES
 from lbgen.targets.haproxy.learned import sticks
@@ -61,7 +61,7 @@ def profile_of(server: str, texts: Sequence[str]) -> Profile:
     for text in texts:
         glob, _, name = text.rpartition("=")
         if name not in PROFILES:
-            raise LbgenError(f"'{name}' is not a profile: there are {', '.join(PROFILES)}")
+            raise LbgenError(f"'{name}' is not a profile: there are {', '.join(NAMES)}")
         if not glob or fnmatchcase(server, glob):
             chosen = name
     return PROFILES[chosen]

@@ -90,13 +90,13 @@ def html(shown: Page, templates: Path) -> str:
 
 
 def _section(found: Answer) -> Section:
-    header, rows = columns(found)
+    shown = columns(found)
     return Section(
         title=f"Load {found.load:.2f}: {found.rate_per_s:.4g} requests/s",
         words=[*in_words(found), *conclusion(found)],
         headline=headline(found),
-        header=header,
-        rows=rows,
+        header=[column.title for column in shown],
+        rows=[list(cells) for cells in zip(*(column.cells for column in shown), strict=True)],
         differences=against(found),
         charts=known(distribution(found, metric) for metric in DISTRIBUTIONS),
         over_time=over_time(found),

@@ -48,6 +48,7 @@ class Figures(NamedTuple):
     errors: Mapping[str, int]
     duration_s: float
     ttft_s: Spread
+    """Latencies are those of the requests behind the first tenth, in which caches and queues fill."""
     e2e_s: Spread
     queue_s: Spread
     """From the arrival at the balancer until a server begins to compute."""
@@ -60,6 +61,8 @@ class Figures(NamedTuple):
     preemptions: int = 0
     in_flight: Sequence[Sequence[float]] = ()
     """By server: requests in flight, averaged over so many equal stretches of the run."""
+    steady: bool = True
+    """False: the queue still grew when the last request came; in a longer run all percentiles are higher."""
 
 
 class Row(NamedTuple):
@@ -135,6 +138,7 @@ def figures(tally: Tally, servers: Sequence[Any]) -> Figures:
         },
         preemptions=sum(server.engine.preemptions for server in servers),
         in_flight=tally.series.averages(SERIES_POINTS),
+        steady=tally.steady,
     )
 
 
@@ -158,6 +162,7 @@ def combined(runs: Sequence[Figures]) -> Figures:
         prefix_hit_ratio=_mean([run.prefix_hit_ratio for run in runs]),
         servers=tuple(_server([run.servers[index] for run in runs]) for index in range(len(runs[0].servers))),
         preemptions=sum(run.preemptions for run in runs),
+        steady=sum(run.steady for run in runs) * 2 > len(runs),
     )
 
 
@@ -189,6 +194,7 @@ def as_json(row: Row) -> dict[str, Any]:
         "present": row.present,
         "refused_by": dict(row.refused_by),
         "preemptions": whole.preemptions,
+        "steady": whole.steady,
     }
 
 

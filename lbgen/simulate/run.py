@@ -40,7 +40,7 @@ def run(task: Task) -> Figures:
     """Do one run."""
     workload = task.workload
     draws = f"{task.seed} {task.luck}" if task.luck else task.seed
-    simulation = Simulation(task.setup, draws, workload.follow)
+    simulation = Simulation(task.setup, draws, workload.follow, task.requests)
     requests = workload.requests(task.seed, task.rate_per_s, task.requests)
     collecting = gc.isenabled()
     gc.disable()  # a run makes no circles, and many objects that live long
@@ -49,7 +49,8 @@ def run(task: Task) -> Figures:
     finally:
         if collecting:
             gc.enable()
-    return figures(tally, simulation.servers)
+    found = figures(tally, simulation.servers)
+    return found if workload.clients is None else found._replace(steady=True)  # nobody else comes
 
 
 def cores() -> int:

@@ -75,6 +75,25 @@ def _rank(share: float, count: int) -> int:
     return min(count, max(1, -int(-(share * count - 1e-9) // 1)))
 
 
+GROWTH = 0.2
+"""Share of their mean that a line through the averages has to gain over the run to be called growth."""
+CERTAIN = 3.355
+"""Student's 99.5 % quantile for 8 degrees of freedom, as a line through ten averages has."""
+
+
+def grows(averages: Sequence[float]) -> bool:
+    """Tell whether ten averages of successive stretches grow, by more than chance and a little."""
+    count, total = len(averages), sum(averages)
+    if count < 10 or not total:
+        return False
+    mean, middle = total / count, (count - 1) / 2
+    squares = sum((index - middle) ** 2 for index in range(count))
+    slope = sum((index - middle) * value for index, value in enumerate(averages)) / squares
+    rest = sum((value - mean - slope * (index - middle)) ** 2 for index, value in enumerate(averages))
+    error = sqrt(rest / (count - 2) / squares)
+    return slope * (count - 1) > GROWTH * mean and slope > CERTAIN * error
+
+
 class Interval(NamedTuple):
     """An estimate from several runs with its 95 % confidence interval."""
 

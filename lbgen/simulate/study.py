@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.model import StrategyChoice
 from lbgen.problems import LbgenError
-from lbgen.simulate.capacity import capacity, server_capacity
+from lbgen.simulate.capacity import capacity, server_capacity, usual_requests
 from lbgen.simulate.peers import PEERS
 from lbgen.simulate.pool import setup_of
 from lbgen.simulate.result import Row
@@ -39,7 +39,7 @@ class Question(NamedTuple):
     """As which targets choose; empty: as the strategies are meant."""
     workload: Workload
     requests: int
-    """Of each run."""
+    """Of each run; 0: as many as a steady state needs."""
     seeds: tuple[int, ...]
     rate_per_s: float | None = None
     load: float | None = None
@@ -122,7 +122,10 @@ class Plan(NamedTuple):
             raise LbgenError(f"no server of the pool {question.pool.name} is in rotation")
         present = question.pool.strategy.name
         order = sorted(range(len(names)), key=lambda index: names[index][0] != present)
-        return cls(question, names, order, setups, carried, _rate(question, carried))
+        rate = _rate(question, carried)
+        if not question.requests:
+            question = question._replace(requests=usual_requests(setups[0], question.workload, rate))
+        return cls(question, names, order, setups, carried, rate)
 
     def tasks(self) -> list[Task]:
         """Return the runs, seed after seed, so that those finished by any time can be compared."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import inf, sqrt
 from typing import TYPE_CHECKING
 
 from lbgen.simulate.series import Series
-from lbgen.simulate.statistics import Quantiles
+from lbgen.simulate.statistics import Quantiles, grows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 MARKS = 2_000
 """Most marks of the integral over time, from which its first tenth is taken off."""
+STRETCHES = 10
+"""Into which the run behind its first tenth is divided, to see whether the queue still grows."""
+NEVER = 1 << 60
 SETTLING = 4_096
 """Arrivals after which latencies are counted up."""
 
@@ -23,13 +26,19 @@ SETTLING = 4_096
 class Tally:
     """Latencies, errors, and the spread of requests in flight over the servers."""
 
-    def __init__(self, servers: Sequence[SimulatedServer]) -> None:
+    def __init__(self, servers: Sequence[SimulatedServer], requests: int = 0) -> None:
+        """Begin to count; of so many `requests` the first tenth is a warm-up, of 0 (unknown) nothing."""
         self.ttft, self.e2e, self.wait = Quantiles(), Quantiles(), Quantiles()
         self.arrived = self.ok = self.open = 0
         self.output_tokens = self.prompt_tokens = self.hit_tokens = 0
         self.errors: dict[str, int] = {}
         self.began_s: float | None = None
         self.ended_s = 0.0
+        self._warm_up = requests // 10
+        self._warm_s = inf if self._warm_up else 0.0  # latencies count of requests that came from then on
+        self._stretch = max(1, (requests - self._warm_up) // STRETCHES) if requests else NEVER
+        self._seen = 0  # requests in the system, summed up over the arrivals of this stretch
+        self._averages: list[float] = []  # by stretch
         self._servers = len(servers)
         self.series = Series(servers)
         self._sum = self._squares = 0  # over the servers, of requests in flight and of their squares
@@ -43,8 +52,15 @@ class Tally:
         """Count an arrival."""
         if self.began_s is None:
             self.began_s = self._since = now
-        self.arrived += 1
+        self.arrived = arrived = self.arrived + 1
         self.open += 1
+        if now >= self._warm_s:
+            self._seen += self.open
+            if not (arrived - self._warm_up) % self._stretch:
+                self._averages.append(self._seen / self._stretch)
+                self._seen = 0
+        elif arrived > self._warm_up:
+            self._warm_s = now
         if not self.arrived % SETTLING:
             for values in (self.ttft, self.e2e, self.wait):
                 values.settle()
@@ -71,9 +87,10 @@ class Tally:
         self.open -= 1
         self.ok += 1
         arrived = request.arrived
-        self.ttft.add(request.first - arrived)
-        self.e2e.add(request.finished - arrived)
-        self.wait.add(request.admitted - arrived)
+        if arrived >= self._warm_s:
+            self.ttft.add(request.first - arrived)
+            self.e2e.add(request.finished - arrived)
+            self.wait.add(request.admitted - arrived)
         self.output_tokens += request.output_tokens
         self.prompt_tokens += request.prompt_tokens
         self.hit_tokens += request.hits
@@ -92,6 +109,11 @@ class Tally:
     def duration_s(self) -> float:
         """From the first arrival to the last answer."""
         return max(0.0, self.ended_s - (self.began_s or 0.0))
+
+    @property
+    def steady(self) -> bool:
+        """False when more and more requests were in the system for as long as requests came."""
+        return not grows(self._averages[:STRETCHES])
 
     def load_stdev(self) -> float | None:
         """Return the time average of the standard deviation over the servers, the first tenth left out."""

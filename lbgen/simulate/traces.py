@@ -47,6 +47,7 @@ class Trace:
 
     chunk_tokens = MOONCAKE_CHUNK
     clients: int | None = None
+    usual_requests = 10_000
 
     def __init__(self, name: str, rows: list[Row], skipped: int = 0) -> None:
         self.name = name

@@ -19,6 +19,10 @@ LEAST_MESSAGE = 8
 """The least tokens of a message in a chat, whose JSON takes as much."""
 
 
+NOT_RARE = 0.999
+"""Share of the answers that are not longer than the longest that is looked at."""
+
+
 class Sizes(NamedTuple):
     """What decides how many requests servers can carry: averages of prompts and answers."""
 
@@ -26,6 +30,8 @@ class Sizes(NamedTuple):
     output: float
     context: float
     """KV tokens that a request holds, averaged over the time it decodes."""
+    longest: int = 0
+    """Output tokens of the longest answer that is not rare."""
 
 
 class Workload(Protocol):
@@ -43,6 +49,10 @@ class Workload(Protocol):
     def clients(self) -> int | None:
         """How many clients wait for their answers and so decide the rate; None: requests come at a rate."""
 
+    @property
+    def usual_requests(self) -> int:
+        """Of a run, at least, when nobody says how many."""
+
     def requests(self, seed: int, rate_per_s: float, count: int) -> Iterator[Request]:
         """Yield requests in the order of their arrival; the same seed gives the same ones."""
 
@@ -59,6 +69,7 @@ class Generated:
     chunk_tokens = CHUNK_TOKENS
     own_rate: float | None = None
     clients: int | None = None
+    usual_requests = 10_000
 
     def __init__(self, parameters: Mapping[str, float | str]) -> None:
         self._arrivals = str(parameters.get("arrivals", "poisson"))
@@ -96,7 +107,7 @@ class Bimodal(Generated):
         short, long = 1 - self._long, self._long
         output = short * 60 + long * 1250
         squares = short * (60**2 + (81**2 - 1) / 12) + long * (1250**2 + (1501**2 - 1) / 12)
-        return Sizes(self._prompt, output, self._prompt + squares / output / 2)
+        return Sizes(self._prompt, output, self._prompt + squares / output / 2, 2000)
 
     def make(self, dice: Random, now: float) -> Request:
         """Return one request."""
@@ -207,14 +218,18 @@ def sizes(workload: Workload, count: int = 10_000) -> Sizes:
     if isinstance(workload, Bimodal):
         return workload.sizes()
     prompts = outputs = weighted = 0.0
-    seen = 0
+    lengths: list[int] = []
     for request in workload.requests(0, 1.0, count):
         one: Request | None = request
         while one is not None:
             prompts += one.prompt_tokens
             outputs += one.output_tokens
             weighted += one.output_tokens * (one.prompt_tokens + one.output_tokens / 2)
-            seen += 1
+            lengths.append(one.output_tokens)
             one.finished = one.arrived
             one = workload.follow(one, one.arrived)
-    return Sizes(prompts / seen, outputs / seen, weighted / outputs) if seen else Sizes(0, 1, 1)
+    seen = len(lengths)
+    if not seen:
+        return Sizes(0, 1, 1)
+    longest = sorted(lengths)[int(NOT_RARE * (seen - 1))]
+    return Sizes(prompts / seen, outputs / seen, weighted / outputs, longest)

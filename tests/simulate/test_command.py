@@ -64,7 +64,7 @@ def test_without_options_it_says_something_useful(simulate: Callable[..., Outcom
     code, out, err = simulate()
     assert code == 0
     assert "not your GPUs" in err
-    assert "3 servers (seed, 32 slots)" in out
+    assert "3 servers (plain, 32 slots)" in out
     assert "load 0.80 of 26.16/s" in out
     assert "least_conn (present)" in out
     assert "Nothing here is significantly better than least_conn. Worse: round_robin." in out
@@ -268,7 +268,7 @@ def test_the_report_is_one_page_that_needs_nothing_else(
         assert len(points) == 200
         assert points == sorted(points, key=lambda point: (point[0], -point[1]))
         assert all(46 <= x <= 344 and 8 <= y <= 196 for x, y in points)
-    for cell in out.splitlines()[3].split("  "):
+    for cell in out.splitlines()[4].split("  "):
         assert cell.strip() in text
 
 
@@ -279,8 +279,9 @@ def test_a_report_over_several_loads_shows_latency_against_load(
     loads = ("--load", "1.2", "--load", "0.5", "--strategy", "round_robin")
     code, out, err = simulate(*loads, "--report", str(path), *QUICK)
     assert code == 0, err
-    heading = next(line for line in out.splitlines() if line.startswith("first token P99 at a load of"))
-    assert heading.split()[-2:] == ["1.20", "0.50"]
+    heading, loads_shown = out[out.index("first token P99, s, at a load of") :].splitlines()[:2]
+    assert heading.endswith("at a load of")
+    assert loads_shown.split()[-2:] == ["1.20", "0.50"]
     text = path.read_text()
     chart = text.split('data-chart="ttft-load"')[1].split("</svg>")[0]
     lines = re.findall(r'points="([^"]+)"', chart)
@@ -371,7 +372,7 @@ def test_crowds_of_clients_are_swept(simulate: Callable[..., Outcome]) -> None:
     crowds = ("--clients", "8", "--clients", "200", "--strategy", "least_conn")
     code, out, _ = simulate(*QUICK, *crowds)
     assert code == 0
-    assert re.search(r"first token P99 with so many clients\s+8\s+200", out)
+    assert re.search(r"first token P99, s, with so many clients\nstrategy\s+8\s+200", out)
     code, out, _ = simulate(*QUICK, *crowds, "--format", "json")
     answer = json.loads(out)
     few, many = answer["results"]

@@ -206,7 +206,7 @@ def test_a_bounded_cache_forgets_what_was_not_asked_for_longest_tail_first() -> 
 
 
 def test_an_engine_with_a_small_cache_computes_what_it_forgot() -> None:
-    profile = PROFILES["seed-prompts"]._replace(cache_tokens=1024)
+    profile = PROFILES["plain-prompts"]._replace(cache_tokens=1024)
     hits = []
     for prompts in (("a", "a"), ("a", "b", "c", "a")):
         engine, now = MemoryEngine(profile, chunk_tokens=64), 0.0

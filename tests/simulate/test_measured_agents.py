@@ -44,7 +44,7 @@ def predicted(strategy: str, flavour: str, load: str = "agents", requests: int =
     """One run for each seed."""
     made = workload(load)
     servers = setup(
-        strategy, profile=PROFILES["seed-prompts"], flavour=flavour, chunk_tokens=made.chunk_tokens
+        strategy, profile=PROFILES["plain-prompts"], flavour=flavour, chunk_tokens=made.chunk_tokens
     )
     return [run(Task(servers, made, 5.0, requests, seed)) for seed in SEEDS]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
+
+from lbgen.targets.answers import ANSWERS
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -21,9 +23,16 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def serve(text: str) -> None:
+    numbers, refuses = count(1), "every third" in text
     servers = cycle(re.findall(r"^\s+server \S+ ([\d.]+):(\d+)", text, re.MULTILINE))
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if next(numbers) % 3 == 0 and refuses:
+            await reader.readuntil(b"\r\n\r\n")
+            body = ANSWERS["unavailable"].body
+            writer.write(f"HTTP/1.1 503 No\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode())
+            writer.close()
+            return
         host, port = next(servers)
         there = await asyncio.open_connection(host, int(port))
         await asyncio.gather(pump(reader, there[1]), pump(there[0], writer))

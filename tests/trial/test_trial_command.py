@@ -103,6 +103,22 @@ def test_text_has_predicted_beside_measured_and_v_the_differences(bench: Bench) 
     assert [line.split()[3].partition(":")[0] for line in changed] == ["gpu-1", "127.0.0.1"]
 
 
+def test_a_run_in_which_more_than_one_in_a_hundred_failed_fails(bench: Bench) -> None:
+    capped = FLEET.replace("engine: vllm", "engine: vllm, max_in_flight: 64")
+    bench.fleet(capped.replace("haproxy: {}", "haproxy: {raw: {global: ['# refuse every third']}}"))
+    words = (*SHORT, "--fresh-connections")
+    done = bench.run(*words)
+    assert done.returncode == 1, done.stdout
+    headline = done.stdout.splitlines()[1]
+    assert headline.startswith("FAILED under round_robin on haproxy: ")
+    assert "x 503" in headline
+    assert "see pools.chat.max_in_flight or pools.chat.queue" in headline
+    assert "requests failed" in done.stderr
+    assert "--allow-errors accepts that" in done.stderr
+    assert bench.run(*words, "--allow-errors").returncode == 0
+    assert bench.run(*words, "--expect=errors<61").returncode == 0
+
+
 def test_conversations_run(bench: Bench) -> None:
     done = bench.run("--workload=chat:turns=4,think_s=0.5,output=10", "--requests=16", "--rate=20",
                      "--strategy=least_conn", "--format=json")  # fmt: skip

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from lbgen.lab.trial import agreement, certificates, mapping, measure, speed
+from lbgen.lab.trial import agreement, certificates, failures, mapping, measure, speed
 from lbgen.lab.trial.ready import Asked
-from lbgen.lab.trial.sending import Sender, client_keys
+from lbgen.lab.trial.sending import Sender, admitted_clients, client_keys
 from lbgen.lab.trial.watching import STRATEGY as WATCHED
 from lbgen.lab.trial.watching import engine_of
 from lbgen.problems import LbgenError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from lbgen.lab.trial.agreement import Gap
+    from lbgen.lab.trial.failures import Failure
     from lbgen.lab.trial.mapping import Standing, Way
     from lbgen.lab.trial.measure import Lateness
     from lbgen.lab.trial.ready import Serving
@@ -62,6 +63,9 @@ class Measured(NamedTuple):
     """Each figure that has to agree."""
     speed: float = 1.0
     """Virtual seconds in a second of the clock."""
+    failures: tuple[Failure, ...] = ()
+    why: tuple[str, ...] = ()
+    """The same in words, with the keys that decide them."""
 
 
 class Trial(NamedTuple):
@@ -129,11 +133,16 @@ def plan(
 
 
 def conduct(
-    made: Plan, runtime: Runtime, detail: Callable[[str], None], *, fresh: bool = False
+    made: Plan,
+    runtime: Runtime,
+    detail: Callable[[str], None],
+    *,
+    fresh: bool = False,
+    answered: Callable[[], None] | None = None,
 ) -> Iterator[Measured]:
     """Yield each strategy on each target as it is measured. Raises `RigError`.
 
-    `fresh`: each request has a connection of its own.
+    `fresh`: each request has a connection of its own. `answered` is called for every result.
     """
     question, way = made.question, made.way
     profiles = {one.name: one.profile for one in made.predictions[0].setup.servers}
@@ -147,13 +156,15 @@ def conduct(
         question.pool,
     )  # fmt: skip
     keys = client_keys(question.fleet, way, question.pool)[0]
+    names = [one.name for one in admitted_clients(question.fleet, way, question.pool)]
     for found in made.predictions:
         target = found.question.targets[0]
         for row in found.rows:
             parameters = setup_of(question.fleet, question.pool, row.strategy, None, ()).parameters
             fleet = mapping.with_strategy(question.fleet, question.pool, row.strategy, parameters)
             asked = Asked(target, fleet, fleet.pool(question.pool.name), servers)
-            sender = Sender(question.workload, way, asked.pool, keys)
+            sender = Sender(question.workload, way, asked.pool, keys, names)
+            sender.answered = answered
             with runtime.balancer(asked, way) as serving:
                 detail(f"{target}, {row.strategy}: {_differences(fleet, target, serving)}")
                 measured = _measured(made, found, row, Run(serving, sender, servers, fresh), detail)
@@ -189,14 +200,19 @@ def _measured(made: Plan, found: Answer, row: Row, run: Run, detail: Callable[[s
         found = answer(_faster(made.question, factor, target, (row.strategy,)))
         (row,) = found.rows
     gaps = _compared(found, row, taken, factor)
-    return Measured(row, row._replace(runs=(taken.figures,)), taken.late, gaps, factor)
+    reasons = failures.told(taken.failures, made.question.fleet, made.way.listener, made.question.pool)
+    measured = row._replace(runs=(taken.figures,))
+    return Measured(row, measured, taken.late, gaps, factor, taken.failures, tuple(reasons))
 
 
 def _once(made: Plan, found: Answer, run: Run, factor: float) -> measure.Taken:
     question = made.question
     requests = question.workload.requests(question.seeds[0], found.rate_per_s, question.requests)
     sent = measure.Load(run.sender.planned(requests, factor), run.sender.follow, run.fresh)
-    return measure.measure(run.serving, sent, run.servers, factor)
+    taken = measure.measure(run.serving, sent, run.servers, factor)
+    if question.workload.clients is None:
+        return taken
+    return taken._replace(figures=taken.figures._replace(steady=True))  # no more come than wait
 
 
 def _slack_s(found: Answer, factor: float) -> float:

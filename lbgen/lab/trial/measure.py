@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from bisect import bisect
 from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lbgen.lab import load
 from lbgen.lab.boxes import fetch
 from lbgen.lab.problems import RigError
+from lbgen.lab.trial.failures import Failure, failures, reason_of
 from lbgen.simulate.result import CURVE_POINTS, SERIES_POINTS, Figures, ServerFigures, Spread
-from lbgen.simulate.statistics import Quantiles
+from lbgen.simulate.statistics import Quantiles, grows
+from lbgen.simulate.tally import STRETCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,6 +48,7 @@ class Taken(NamedTuple):
 
     figures: Figures
     late: Lateness
+    failures: tuple[Failure, ...] = ()
 
 
 class TooLateError(RigError):
@@ -80,7 +84,7 @@ def measure(serving: Serving, sent: Load, servers: Mapping[str, Standing], speed
     end = begin + max(result.ended_s for result in results)
     series = {name: _series(one.control) for name, one in servers.items()}
     found = figures(results, series, begin, end, speed)
-    return Taken(found._replace(prefix_hit_ratio=_hit_ratio(states)), late)
+    return Taken(found._replace(prefix_hit_ratio=_hit_ratio(states)), late, failures(results))
 
 
 def figures(
@@ -88,15 +92,18 @@ def figures(
 ) -> Figures:
     """Return the figures of a run between two moments of the wall clock."""
     good = [result for result in results if result.ok]
+    arrivals = sorted(result.planned.at_s for result in results)
+    warm = arrivals[len(results) // 10]  # latencies count from there on, as in predictions
     errors: dict[str, int] = {}
     for result in results:
         if not result.ok:
-            reason = result.error or (str(result.status) if result.status != 200 else "cut short")
+            reason = reason_of(result)
             errors[reason] = errors.get(reason, 0) + 1
     first = min(result.planned.at_s for result in results)
     duration = end - begin - first
-    firsts = _quantiles(((one.first_s or 0.0) - one.planned.at_s for one in good), speed)
-    wholes = _quantiles((one.latency_s for one in good), speed)
+    counted = [one for one in good if one.planned.at_s >= warm]
+    firsts = _quantiles(((one.first_s or 0.0) - one.planned.at_s for one in counted), speed)
+    wholes = _quantiles((one.latency_s for one in counted), speed)
     return Figures(
         requests=len(results),
         ok=len(good),
@@ -119,7 +126,17 @@ def figures(
         ),
         curves={"ttft": firsts.curve(CURVE_POINTS), "e2e": wholes.curve(CURVE_POINTS)},
         in_flight=[_averages(one, begin + first, end) for one in series.values()],
+        steady=not grows(_in_system(results)),
     )
+
+
+def _in_system(results: Sequence[load.Result]) -> list[float]:
+    """Return the requests in the system that each request met, averaged over ten stretches of the run."""
+    arrivals = sorted(result.planned.at_s for result in results)
+    ends = sorted(result.ended_s for result in results)
+    open_ = [n + 1 - bisect(ends, at) for n, at in enumerate(arrivals)][len(results) // 10 :]
+    size = len(open_) // STRETCHES
+    return [sum(open_[n * size : (n + 1) * size]) / size for n in range(STRETCHES)] if size else []
 
 
 def load_stdev(series: Sequence[Series], begin: float, end: float) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.lab.trial.told import agreement, circumstances, columns
+from lbgen.lab.trial.told import agreement, circumstances, columns, failures, unsteady
 from lbgen.simulate.charts import DISTRIBUTIONS, Shown, distributions, rows_over_time
 from lbgen.simulate.conclusion import headline, in_words
 from lbgen.simulate.report import Page, Section, html, known
@@ -25,16 +25,22 @@ def page(trial: Trial, templates: Path, missed: Sequence[str] = ()) -> str:
 
 
 def _section(trial: Trial, missed: Sequence[str]) -> Section:
-    header, *rows = columns(trial.rows)
+    told = columns(trial.rows)
     measured = trial.found._replace(rows=tuple(row.measured for row in trial.rows))
     verdict, *apart = agreement(trial.rows)
     shown = list(_shown(trial.rows))
     return Section(
         title=f"Load {trial.found.load:.2f}: {trial.found.rate_per_s:.4g} requests/s",
-        words=[*(f"Expected {sentence}." for sentence in missed), *in_words(measured), verdict],
+        words=[
+            *(f"Expected {sentence}." for sentence in missed),
+            *failures(trial.rows),
+            *in_words(measured),
+            *unsteady(trial.rows),
+            verdict,
+        ],
         headline=headline(trial.found),
-        header=header,
-        rows=rows,
+        header=[column.title for column in told],
+        rows=[list(cells) for cells in zip(*(column.cells for column in told), strict=True)],
         differences=[line.strip() for line in apart],
         charts=known(distributions(shown, metric) for metric in DISTRIBUTIONS),
         over_time=rows_over_time([(one.name, one.row) for one in shown]),

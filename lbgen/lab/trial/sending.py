@@ -14,11 +14,11 @@ from lbgen.simulate.request import UNSET, Request
 from lbgen.strategies.session import NAMED_BY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from lbgen.lab.load import Result
     from lbgen.lab.trial.mapping import Way
-    from lbgen.model import Fleet, Pool
+    from lbgen.model import Client, Fleet, Pool
     from lbgen.simulate.workload import Workload
 
 SESSION_HEADER = "X-Session-Id"
@@ -55,13 +55,23 @@ class Marks(NamedTuple):
 class Sender:
     """Makes what is sent of a workload's requests, and what follows from their answers."""
 
-    def __init__(self, workload: Workload, way: Way, pool: Pool, keys: Sequence[Mapping[str, str]]) -> None:
-        """`keys`: the headers of each client; requests come from all of them in turn."""
+    def __init__(
+        self,
+        workload: Workload,
+        way: Way,
+        pool: Pool,
+        keys: Sequence[Mapping[str, str]],
+        names: Sequence[str] = (),
+    ) -> None:
+        """`keys`: the headers of each client, `names`: what they are called; all of them send in turn."""
         self._workload = workload
         self._way = way
         self._marks = Marks.of(pool)
         self._by_session = pool.strategy.name == "session"
         self._keys = keys or ({},)
+        self._names = names
+        self.answered: Callable[[], None] | None = None
+        """Called for every result, for whoever shows how far the run is."""
         self._numbers = count()
         self._speed = 1.0
 
@@ -72,6 +82,8 @@ class Sender:
 
     def follow(self, result: Result) -> Planned | None:
         """Return the request that an answer brings about, such as a conversation's next turn."""
+        if self.answered is not None:
+            self.answered()
         request, now = result.planned.origin, result.ended_s * self._speed
         assert isinstance(request, Request)  # noqa: S101 - all that is sent here is made of one
         request.finished = now if result.ok else UNSET
@@ -92,6 +104,7 @@ class Sender:
             headers={**self._way.headers, **self._keys[who % len(self._keys)], **marks},
             model=self._way.model, path=self._way.path + query, server_name=self._way.server_name,
             source=self._source(session), origin=request,
+            client=self._names[who % len(self._keys)] if self._names else None,
         )  # fmt: skip
 
     def _source(self, session: str | None) -> str | None:
@@ -100,18 +113,25 @@ class Sender:
         return f"127.0.1.{zlib.crc32(session.encode()) % SOURCES + 1}"
 
 
+def admitted_clients(fleet: Fleet, way: Way, pool: Pool) -> list[Client]:
+    """Return the clients that may use the pool; none where no key is asked for.
+
+    Raises `LbgenError` when a key is asked for and no client may.
+    """
+    asked = [one for one in fleet.clients if one.name in way.listener.auth.clients]
+    admitted = [one for one in asked if not one.pools or pool.name in one.pools]
+    if way.listener.auth.clients and not admitted:
+        raise LbgenError(f"no client of the listener {way.listener.name} may use the pool {pool.name}")
+    return admitted
+
+
 def client_keys(fleet: Fleet, way: Way, pool: Pool) -> tuple[list[dict[str, str]], list[str]]:
     """Return the header with the key of each client that may use the pool, and secrets that are stood in for.
 
     Both are empty where no key is asked for. Raises `LbgenError` when no client may.
     """
     auth = way.listener.auth
-    if not auth.clients:
-        return [], []
-    asked = [one for one in fleet.clients if one.name in auth.clients]
-    admitted = [one for one in asked if not one.pools or pool.name in one.pools]
-    if not admitted:
-        raise LbgenError(f"no client of the listener {way.listener.name} may use the pool {pool.name}")
+    admitted = admitted_clients(fleet, way, pool)
     secrets = StandInSecrets()
     values = [secrets.resolve(one.keys[0]) for one in admitted]
     bearer = "Bearer " if auth.header.lower() == "authorization" else ""

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lbgen.simulate.columns import Column, folded, wrapped
 from lbgen.simulate.conclusion import headline
-from lbgen.simulate.result import as_json, row_name, seconds
-from lbgen.simulate.text import aligned
+from lbgen.simulate.result import as_json, row_name
+from lbgen.simulate.text import figure_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lbgen.lab.trial.agreement import Gap
     from lbgen.lab.trial.conduct import Measured, Trial
-    from lbgen.simulate.result import Row
 
 TOLERANCE = "15 % of a latency (or two decode steps and 5 ms of the clock) and 5 points of a server's share"
-HEADER = (
-    "strategy", "target", "", "requests", "failed", "first token", "P99", "answer P50", "P99", "spread",
-    "hits", "tokens/s",
-)  # fmt: skip
 
 
-def text(trial: Trial) -> str:
-    """Return headline and table, *predicted* over *measured*."""
-    lines = [headline(trial.found), "", *aligned(columns(trial.rows), left=3), ""]
+def text(trial: Trial, width: int = 0) -> str:
+    """Return headline and table, *predicted* over *measured*; `width`: of the terminal, 0: any."""
+    lines = [headline(trial.found), *failures(trial.rows)]
+    lines = [*wrapped(lines, width), "", *folded(columns(trial.rows), 3, width), ""]
     servers = [
         f"  {row.measured.strategy} on {row.measured.target}: "
         + ", ".join(
@@ -33,9 +30,20 @@ def text(trial: Trial) -> str:
         )
         for row in trial.rows
     ]
-    lines += ["Requests by server, measured (predicted):", *servers, ""]
-    lines += [*agreement(trial.rows), "", *_failures(trial.rows), circumstances(trial)]
-    return "\n".join(lines) + "\n"
+    rest = ["Requests by server, measured (predicted):", *servers, ""]
+    rest += [*agreement(trial.rows), "", *unsteady(trial.rows), circumstances(trial)]
+    return "\n".join([*lines, *wrapped(rest, width)]) + "\n"
+
+
+def unsteady(rows: Sequence[Measured]) -> list[str]:
+    """Return a line where the queue still grew in a run."""
+    if all(row.measured.runs[0].steady and row.predicted.runs[0].steady for row in rows):
+        return []
+    words = (
+        "* Not in a steady state: the queue was still growing when the last request came, so that "
+        "percentiles are those of a run of this length. Use more --requests for others."
+    )
+    return [words]
 
 
 def circumstances(trial: Trial) -> str:
@@ -74,6 +82,7 @@ def as_json_shape(trial: Trial) -> dict[str, Any]:
                     "driver": row.late.driver._asdict(),
                     "mocks": {"p99_s": row.late.mocks_p99_s},
                 },
+                "failures": [one._asdict() for one in row.failures],
                 "agreement": [
                     gap._asdict()
                     | {"agrees": gap.agrees, "by_chance": gap.by_chance, "by_lateness": gap.by_lateness}
@@ -102,17 +111,18 @@ def _verdict(gap: Gap) -> str:
     return "our own programs were late enough for that" if gap.by_lateness else "that is more than chance"
 
 
-def _failures(rows: Sequence[Measured]) -> list[str]:
-    """Return of what requests failed; statuses, and what became of connections."""
-    failed = [
-        f"  {row_name(one)}: " + ", ".join(f"{count} x {reason}" for reason, count in errors.items())
-        for row in rows
-        for one, errors in [(row.measured, row.measured.runs[0].errors)]
-        if errors
-    ]
-    if any("429" in row.measured.runs[0].errors for row in rows):
-        failed.append("  (429 are the fleet's own limits: --set listeners.NAME.limits=null leaves them out)")
-    return ["Failed:", *failed, ""] if failed else []
+def failures(rows: Sequence[Measured]) -> list[str]:
+    """Return of what requests failed, for the headline."""
+    lines = []
+    for row in rows:
+        run = row.measured.runs[0]
+        if run.ok < run.requests:
+            share = 1 - run.ok / run.requests
+            lines.append(
+                f"FAILED under {row_name(row.measured)}: {run.requests - run.ok:,} of {run.requests:,} "
+                f"requests ({share:.1%}): {', '.join(row.why)}"
+            )
+    return lines
 
 
 def _lateness(rows: Sequence[Measured]) -> str:
@@ -124,30 +134,20 @@ def _lateness(rows: Sequence[Measured]) -> str:
     )
 
 
-def columns(rows: Sequence[Measured]) -> list[list[str]]:
-    """Return the table, its header first, without a column that says nothing here."""
-    table = [list(HEADER)]
-    for row in rows:
-        table += [_cells(row.predicted, "predicted"), ["", "", *_cells(row.measured, "measured")[2:]]]
-    hits = HEADER.index("hits")
-    if all(cells[hits] in {"-", "hits"} for cells in table):
-        return [[*cells[:hits], *cells[hits + 1 :]] for cells in table]
-    return table
-
-
-def _cells(row: Row, kind: str) -> list[str]:
-    run = row.runs[0]
+def columns(rows: Sequence[Measured]) -> list[Column]:
+    """Return the table: two lines for each row, predicted over measured."""
+    kinds = ("predicted", "measured")
+    pairs = [pair for row in rows for pair in zip((row.predicted, row.measured), kinds, strict=True)]
+    wholes = [one.runs[0] for one, _ in pairs]
+    texts = {
+        "strategy": [
+            "" if kind == "measured" else f"{one.strategy} (present)" if one.present else one.strategy
+            for one, kind in pairs
+        ],
+        "target": ["" if kind == "measured" else one.target or "-" for one, kind in pairs],
+        "": [kind for _, kind in pairs],
+    }
     return [
-        f"{row.strategy} (present)" if row.present else row.strategy,
-        row.target or "-",
-        kind,
-        f"{run.requests:,}",
-        f"{run.requests - run.ok:,}",
-        seconds(run.ttft_s.p50),
-        seconds(run.ttft_s.p99),
-        seconds(run.e2e_s.p50),
-        seconds(run.e2e_s.p99),
-        "-" if run.load_stdev is None else f"{run.load_stdev:.2f}",
-        "-" if not run.prefix_hit_ratio else f"{run.prefix_hit_ratio:.0%}",
-        "-" if run.tokens_per_s is None else f"{run.tokens_per_s:,.0f}",
+        *(Column("", name, cells) for name, cells in texts.items()),
+        *figure_columns(wholes, marked=not all(one.steady for one in wholes), waiting=False),
     ]
