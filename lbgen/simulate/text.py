@@ -81,16 +81,16 @@ def figure_columns(wholes: Sequence[Figures], *, marked: bool, waiting: bool = T
         return Column(group, name, ["-" if value is None else format(value, kind) for value in values])
 
     shares = [one.prefix_hit_ratio for one in wholes]
-    hits = numbers("hits,", "%", ".1f", (100 * share if share else None for share in shares))
+    hits = numbers("hits", "%", ".1f", (100 * share if share else None for share in shares))
     return [
         numbers("requests", "all", ",", (one.requests for one in wholes)),
         numbers("requests", "failed", ",", (one.requests - one.ok for one in wholes)),
         *times("first token", "ttft_s", "p50", "p90", "p99"),
         *(times("waiting", "queue_s", "p99") if waiting else ()),
         *times("whole answer", "e2e_s", "p50", "p99"),
-        numbers("in flight,", "spread", ".2f", (one.load_stdev for one in wholes)),
+        numbers("in flight", "spread", ".2f", (one.load_stdev for one in wholes)),
         *([] if set(hits.cells) == {"-"} else [hits]),
-        numbers("output,", "tokens/s", ",.0f", (one.tokens_per_s for one in wholes)),
+        numbers("output", "tokens/s", ",.0f", (one.tokens_per_s for one in wholes)),
     ]
 
 

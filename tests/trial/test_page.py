@@ -36,7 +36,7 @@ def test_missed_expectations_come_first() -> None:
 
 
 def test_hits_are_a_column_only_where_there_are_some() -> None:
-    assert "hits," not in text(made_up()).splitlines()[2].split()
+    assert "hits" not in text(made_up()).splitlines()[2].split()
     trial = made_up("shared")
     rows = [
         row._replace(
@@ -45,5 +45,5 @@ def test_hits_are_a_column_only_where_there_are_some() -> None:
         for row in trial.rows
     ]
     lines = text(trial._replace(rows=tuple(rows))).splitlines()
-    assert "hits," in lines[2].split()
+    assert "hits" in lines[2].split()
     assert [line.split()[-2] for line in lines[4:12]] == ["-", "50.0"] * 4
