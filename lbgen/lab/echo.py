@@ -1,6 +1,7 @@
 """Answers that say what a server saw: for tests of what a balancer makes of a request.
 
-The header ``x-mock-echo: {}`` asks for one; its value is a JSON object of headers that the answer gets too.
+The header ``x-mock-echo: {}`` asks for one; its value is a JSON object of headers that the answer gets too,
+a number standing for so many letters.
 A WebSocket handshake gets its bytes back instead, until somebody hangs up.
 """
 
@@ -27,7 +28,9 @@ async def echo(exchange: Exchange, headers: Sequence[Header]) -> None:
     more = json.loads(request.header(HEADER) or "{}")
     if not isinstance(more, dict):
         raise ValueError(f"{HEADER} wants a JSON object")  # noqa: TRY004 - what callers catch
-    given = [(str(name), str(value)) for name, value in more.items()]
+    given = [
+        (str(name), "x" * value if isinstance(value, int) else str(value)) for name, value in more.items()
+    ]
     body = json.dumps(_seen(request)).encode()
     await exchange.respond(200, body, (*headers, ("content-type", "application/json"), *given))
 

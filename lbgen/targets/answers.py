@@ -58,6 +58,12 @@ _SERVER = "server_error"
 ANSWERS: dict[str, Answer] = {
     "bad_request": Answer(400, _BAD, "bad_request", "The request is malformed."),
     "bad_body": Answer(400, _BAD, "invalid_json", "The request body is not valid JSON, as UTF-8 text."),
+    "odd_spelling": Answer(
+        400,
+        _BAD,
+        "odd_spelling",
+        "Write the model's letters without escapes, and numbers of tokens without an exponent.",
+    ),
     "https_required": Answer(400, _BAD, "https_required", "This port speaks HTTPS only."),
     "no_certificate": Answer(
         401, _BAD, "client_certificate_required", "A client certificate of a known authority is required."
@@ -81,12 +87,7 @@ ANSWERS: dict[str, Answer] = {
         "unsupported_content_encoding",
         "What decides over this request stands in its body: send it without Content-Encoding.",
     ),
-    "misdirected": Answer(
-        421,
-        _BAD,
-        "misdirected_request",
-        "This host wants a connection of its own: connect again by its name.",
-    ),
+    "misdirected": Answer(421, _BAD, "misdirected_request", "This host wants a connection of its own."),
     "uri_too_long": Answer(414, _BAD, "uri_too_long", "The request URI is too long."),
     "headers_too_large": Answer(431, _BAD, "headers_too_large", "The request headers are too large."),
     "rate_limited": Answer(

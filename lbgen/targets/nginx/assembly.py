@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lbgen.model import Fleet, HeaderValue, TargetSettings
+    from lbgen.targets.nginx.json_regex import Member
     from lbgen.targets.spec import Secrets
 
 
@@ -37,6 +38,8 @@ class Assembly:
         self.resolve = secrets.resolve
         self.scripts: list[Script] = []
         """Functions of the njs file."""
+        self.members: list[Member] = []
+        """What the map that reads bodies looks for."""
         self._numbers: dict[str, int] = {}
         self.secret_maps: list[Map] = []
         """Maps whose patterns hold keys."""

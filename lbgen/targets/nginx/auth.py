@@ -55,7 +55,7 @@ def _key_entries(made: Assembly) -> Iterator[Pair]:
 
 
 def checks(made: Assembly, listener: Listener, client: Syntax) -> Iterator[Check]:
-    """Yield the check for a known key: preflights and trusted networks pass without one."""
+    """Yield the check for a known key: trusted networks pass without one; `cors` has answered preflights."""
     auth = listener.auth
     if not auth.required or not auth.clients:
         return
@@ -64,7 +64,7 @@ def checks(made: Assembly, listener: Listener, client: Syntax) -> Iterator[Check
     if {client.name for client in made.fleet.clients} - set(auth.clients):
         entries = [(regex_word(f"~^{escape_regex(allowed)}$"), "1") for allowed in auth.clients]
         known = made.map(client, f"$lb_welcome_{name}", [("default", '""'), *entries])
-    passes = [preflight(made), known, _exempt(made, listener) or ""]
+    passes = [known, _exempt(made, listener) or ""]
     denied = made.map(f'"{"".join(passes)}"', f"$lb_denied_{name}", [('""', "1"), ("default", "0")])
     yield Check(denied, 401)
 
@@ -137,5 +137,14 @@ def _exempt(made: Assembly, listener: Listener) -> Syntax | None:
     """Return the variable that is 1 for networks that need no key."""
     if not listener.auth.except_from:
         return None
-    name = f"$lb_exempt_{variable(made.listeners[listener.name])}"
-    return made.geo("$remote_addr", name, listener.auth.except_from)
+    listened = variable(made.listeners[listener.name])
+    exempt = made.geo("$remote_addr", f"$lb_exempt_{listened}", listener.auth.except_from)
+    if not listener.trusted_proxies or listener.accept_proxy:
+        return exempt
+    # NGINX stops at an element of X-Forwarded-For that is no address, and takes the trusted proxy that
+    # sent it for the client (seen on 1.22.1 to 1.30.6): who it really is, nobody knows then.
+    proxy = made.geo("$remote_addr", f"$lb_by_proxy_{listened}", listener.trusted_proxies)
+    first = regex_word(r"~^1:1:(?<lb_address>[^ ]+) (?:$|\[?\k<lb_address>(?:\]?:\d+|\])?(?:$|[ ,].*[^ ,]$))")
+    entries = [("default", '""'), (regex_word("~^1::"), "1"), (first, "1")]
+    source = f'"{exempt}:{proxy}:$remote_addr $http_x_forwarded_for"'
+    return made.map(source, f"$lb_known_{listened}", entries)

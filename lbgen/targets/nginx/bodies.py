@@ -4,7 +4,11 @@
 (seen on 1.22.1: the default is taken without a word). A `mirror` makes NGINX read it first; the request then
 falls through to "no such file", and that error's page is the location that the maps choose. `try_files` would
 come before the mirror (seen on 1.22.1, 1.26.3 and 1.30.6).
-A body longer than the buffer goes to a file, where no map sees it: `hidden` tells.
+
+One map reads the body, by one regular expression, and its captures are all that anything else sees of it.
+An expression that fails, for want of stack or after too much work, is taken as the map's default (seen on
+1.22.1 to 1.30.6), so the default is what refuses. A body longer than the buffer goes to a file, where no
+map sees it.
 """
 
 from __future__ import annotations
@@ -12,73 +16,98 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
+from lbgen.targets.nginx import json_regex
+from lbgen.targets.nginx.json_regex import Member
 from lbgen.targets.nginx.quoting import escape_regex, regex_word
+from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lbgen.targets.nginx.assembly import Assembly
-    from lbgen.targets.spec import Syntax
 
-# JSON as a regular expression: each piece begins with a character that ends the one before, so that no
-# body can make it search twice. Nesting is written out: recursion, possessive quantifiers and atomic groups
-# would be shorter, but a configuration auditor (gixy-ng) gives up on a file that has them, and on brackets
-# behind a backslash.
-_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-_DEPTH = 16
-"""Objects and lists inside each other. What is nested deeper is taken as unreadable, see `hidden`."""
-
-
-def _nested(depth: int) -> str:
-    """Return a regular expression for an object or a list with everything in it."""
-    inner = f"(?:{_STRING}|{_nested(depth - 1)})" if depth else _STRING
-    between = '[^][{}"]*'
-    return f"[{{[]{between}(?:{inner}{between})*[]}}]"
-
-
-_NESTED = _nested(_DEPTH)
-_VALUE = rf'(?:{_STRING}|{_NESTED}|[^][{{}}",\s]+)'
-_MEMBERS = rf"(?s)^\s*\{{\s*(?:{_STRING}\s*:\s*{_VALUE}\s*,\s*)*?"
-"""The beginning of a JSON object, up to some member of its own, not of an object inside it or of a text."""
+BODY = Syntax("$lb_body")
+"""``json``, ``broken`` (an object that is none, or UTF-16), ``other``, ``hidden`` (it could not be read)."""
+READABLE, HIDDEN, ENCODED, BROKEN, ODD = "01234"
+"""Values of `state`."""
+REFUSALS = {
+    HIDDEN: "lb-model-unreadable",
+    ENCODED: "lb-unsupported-encoding",
+    BROKEN: "lb-bad-body",
+    ODD: "lb-odd-spelling",
+}
+"""Who answers a request whose body would decide and cannot be read."""
+_IDENTITY = "(?:identity(?:, *identity)*)?"
+_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""Of chat, newer chat and Responses; the first that is a number counts."""
 
 
-def _member(keys: str, value: str) -> str:
-    return rf'~{_MEMBERS}"(?:{keys})"\s*:\s*{value}'
+def add_scan(made: Assembly) -> None:
+    """Add the map that reads the body, if anything asked for a member of it."""
+    if not made.members:
+        return
+    whole = regex_word(f"~{json_regex.document(made.members)}")
+    broken = regex_word(f"~{json_regex.BROKEN}")
+    # Expressions are not tried on an empty text (seen on 1.22.1 to 1.30.6).
+    entries = [("default", "hidden"), ('""', "json"), (whole, "json")]
+    entries += [(broken, "broken"), (regex_word("~^"), "other")]
+    made.map("$request_body", BODY, entries)
+
+
+def member(made: Assembly, key: str, capture: str, value: str) -> Syntax:
+    """Return the variable with a member of the body's object; empty: there is none of that kind."""
+    found = Member(key, f"{capture}_raw", value)
+    if found not in made.members:
+        made.members.append(found)
+    # Asked by way of the map that sets the capture.
+    return made.map(BODY, f"${capture}", [("default", f"${found.capture}")])
 
 
 def model(made: Assembly) -> Syntax:
     """Return the variable with the body's ``model``, its escapes left as they are; empty: none found."""
-    pattern = regex_word(_member("model", r'"(?<lb_model_raw>[^"\\]*(?:\\.[^"\\]*)*)"'))
-    return made.map("$request_body", "$lb_model", [("default", '""'), (pattern, "$lb_model_raw")])
+    return member(made, "model", "lb_model", json_regex.TEXT)
 
 
 def max_tokens(made: Assembly) -> Syntax:
     """Return the variable with the most tokens that the request allows; empty: it does not say."""
-    pattern = regex_word(_member("max_tokens|max_completion_tokens", r"(?<lb_tokens_raw>\d+)"))
-    return made.map("$request_body", "$lb_max_tokens", [("default", '""'), (pattern, "$lb_tokens_raw")])
+    return _first(made, "$lb_tokens", [member(made, key, f"lb_{key}", json_regex.NUMBER) for key in _TOKENS])
 
 
-def hidden(made: Assembly, most: int | None) -> Syntax:
-    """Return the variable that is 1 where the body cannot be read: too long, compressed, or too entangled.
+def state(made: Assembly, most: int | None, *, tokens: bool) -> Syntax:
+    """Return the variable that is 0 where the body can be read, else why not.
 
-    Entangled: it has a member of that name that was not found where it counts. `most`: bytes that are looked
-    at, where the buffer holds more.
+    `most`: bytes that are looked at, where the buffer holds more. `tokens`: their number decides.
     """
     if most is not None:
-        return _within(made, hidden(made, None), most)
-    missed = made.flag("$request_body", [("default", "0"), (regex_word(r'~"model"\s*:'), "1")])
+        return _within(made, state(made, None, tokens=tokens), most)
+    # What says that it is no JSON, and does not look like it, is none: it has no model.
+    claim = made.flag("$content_type", [("default", "other"), ('""', "json"), (regex_word("~*json"), "json")])
     entries = [
-        ("default", "1"),
-        (regex_word("~^:(?:identity)?:.+:"), "0"),
-        (regex_word("~^:(?:identity)?::0$"), "0"),
+        ("default", ENCODED),
+        (regex_word(f"~*^(?:json:[a-z]+|other:other):0+::{_IDENTITY}$"), READABLE),
+        (regex_word(f"~*^json:[a-z]+:[01]+::{_IDENTITY}$"), ODD),
+        (regex_word(f"~*^(?:broken|other):[a-z]+:[01]+::{_IDENTITY}$"), BROKEN),
+        (regex_word(f"~*^[a-z]+:[a-z]+:[01]+:[^:]*:{_IDENTITY}$"), HIDDEN),
     ]
-    source = f'"$request_body_file:$http_content_encoding:{model(made)}:{missed}"'
-    return made.map(source, "$lb_body_hidden", entries)
+    source = f'"{BODY}:{claim}:{_odd(made, tokens=tokens)}:$request_body_file:$http_content_encoding"'
+    return made.map(source, "$lb_body_tokens_state" if tokens else "$lb_body_state", entries)
+
+
+def _odd(made: Assembly, *, tokens: bool) -> str:
+    """Return variables that are 1 for a name with escapes that nobody needs, and a number with an exponent.
+
+    A map can compare text, and change none.
+    """
+    escaped = regex_word(r"~^(?:[^\\]++|\\(?!u00[2-7]).)*+\\u00[2-7]")
+    name = made.flag(model(made), [("default", "0"), (escaped, "1")])
+    if not tokens:
+        return name
+    return name + made.flag(max_tokens(made), [("default", "0"), (regex_word("~[eE]"), "1")])
 
 
 def _within(made: Assembly, unreadable: Syntax, most: int) -> Syntax:
-    entries = [("default", "0"), (regex_word(f"~^1|:(?:{over_regex(most - 1)})$"), "1")]
-    return made.map(f'"{unreadable}:$content_length"', f"$lb_body_hidden_{most}", entries)
+    entries = [("default", unreadable), (regex_word(f"~^[^{ENCODED}]:(?:{over_regex(most - 1)})$"), HIDDEN)]
+    return made.map(f'"{unreadable}:$content_length"', f"{unreadable}_{most}", entries)
 
 
 def unknown_model(made: Assembly) -> Syntax:
@@ -88,13 +117,12 @@ def unknown_model(made: Assembly) -> Syntax:
 
 
 def model_regex(globs: Iterable[str]) -> str:
-    """Return a regular expression for models' names with `*` and `?`; a slash may be escaped, as PHP does."""
+    """Return a regular expression for models' names with `*`; a slash may be escaped, as PHP does."""
     return "|".join("".join(map(_glob_regex, glob)) for glob in globs)
 
 
 def _glob_regex(character: str) -> str:
-    special = {"*": ".*", "?": ".", "/": r"\\?/"}
-    return special.get(character) or escape_regex(character)
+    return {"*": ".*", "/": r"\\?/"}.get(character) or escape_regex(character)
 
 
 def over_regex(number: int) -> str:
@@ -115,28 +143,28 @@ def prompt_key(made: Assembly, kind: str, octets: int) -> Syntax:
     ``system_prompt``: Anthropic's ``system``, else the first message; ``first_bytes``: the beginning of the
     messages. For completions without messages, the beginning of the prompt in both cases.
     """
-    name = f"$lb_prompt_{kind}_{octets}"
-    raw = f"lb_raw_{kind}_{octets}"
-    cut = min(octets, 60_000)
-    whole = [
-        _member("system", rf"(?<{raw}>{_STRING}|{_nested(8)})"),
-        _member("messages", rf"[[]\s*(?<{raw}>{_nested(4)})"),
-    ]
-    begun = [_member("messages", rf"(?<{raw}>[[].{{1,{cut}}})")]
-    prompt = [_member("prompt|input", rf"(?<{raw}>.{{1,{cut}}})")]
-    patterns = (whole if kind == "system_prompt" else begun) + prompt
-    entries = [(regex_word(pattern), f"${raw}") for pattern in patterns]
-    return made.map("$request_body", name, [("default", '""'), *entries])
+    begun = json_regex.beginning(octets)
+    chat = [member(made, "messages", f"lb_messages_{octets}", begun)]
+    if kind == "system_prompt":
+        system = member(made, "system", "lb_system", json_regex.WHOLE)
+        chat = [system, member(made, "messages", "lb_first_message", json_regex.FIRST)]
+    others = [member(made, key, f"lb_{key}_{octets}", begun) for key in ("prompt", "input")]
+    return _first(made, f"$lb_prompt_{kind}_{octets}", [*chat, *others])
 
 
 def text_member(made: Assembly, path: str) -> Syntax:
     """Return the variable with a text of the body at ``$.a`` or ``$.a.b``; empty: there is none, or it is."""
-    number = zlib.crc32(path.encode())
-    raw = f"lb_member_{number:08x}_raw"
-    value = rf'"(?<{raw}>[^"\\]*(?:\\.[^"\\]*)*)"'
-    outer, *inner = (escape_regex(name) for name in path.removeprefix("$.").split("."))
-    for name in inner:
-        member = rf'{_STRING}\s*:\s*(?:{_STRING}|{_nested(4)}|[^][{{}}",\s]+)'
-        value = rf'\{{\s*(?:{member}\s*,\s*)*?"{name}"\s*:\s*{value}'
-    pattern = regex_word(_member(outer, value))
-    return made.map("$request_body", f"$lb_member_{number:08x}", [("default", '""'), (pattern, f"${raw}")])
+    outer, *inner = path.removeprefix("$.").split(".")
+    value = json_regex.TEXT
+    for name in reversed(inner):
+        value = json_regex.inside(name, value)
+    return member(made, outer, f"lb_member_{zlib.crc32(path.encode()):08x}", value)
+
+
+def _first(made: Assembly, name: str, variables: list[Syntax]) -> Syntax:
+    """Return the variable with the first of these that is not empty."""
+    later = variables[-1]
+    for number, variable in list(enumerate(variables[:-1]))[::-1]:
+        own = f"{name}_{number}" if number else name
+        later = made.map(variable, own, [('""', later), ("default", variable)])
+    return later

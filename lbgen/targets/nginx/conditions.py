@@ -51,7 +51,8 @@ def _each(made: Assembly, match: Match) -> Iterator[Syntax]:
         longer = _flag(made, "$content_length", bodies.over_regex(max(match.prompt_under - 1, 0)))
         yield _negated(made, longer)
     if match.max_tokens_over is not None:
-        yield _flag(made, bodies.max_tokens(made), bodies.over_regex(match.max_tokens_over))
+        over = f"(?:{bodies.over_regex(match.max_tokens_over)})(?:[.][0-9]+)?"
+        yield _flag(made, bodies.max_tokens(made), over)
     if match.websocket is not None:
         yield upgrade(made) if match.websocket else _negated(made, upgrade(made))
 

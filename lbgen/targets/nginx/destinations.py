@@ -33,7 +33,6 @@ class Destinations:
     """The named locations of one listener, whose routes have names of their own."""
 
     not_found = "lb-not-found"
-    unreadable = "lb-model-unreadable"
 
     def __init__(self, made: Assembly, frame: Frame) -> None:
         self._made = made

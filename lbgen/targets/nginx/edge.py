@@ -5,20 +5,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
-from lbgen.targets.nginx import auth, cors
+from lbgen.targets.nginx import auth, conditions, cors, forwarding
 from lbgen.targets.nginx.binds import Binds, listen_lines
-from lbgen.targets.nginx.errors import PREFIX, error_locations, error_pages, json_answer
+from lbgen.targets.nginx.errors import (
+    ALWAYS,
+    CERTIFICATES,
+    KEYS,
+    LIMITS,
+    MODELS,
+    PROXIED,
+    TLS,
+    answer_location,
+    error_locations,
+    error_pages,
+    json_answer,
+)
 from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.frame import FILE_CACHE, Frame
 from lbgen.targets.nginx.names import has_servers
 from lbgen.targets.nginx.proxying import Manner, proxy, standard_hide
 from lbgen.targets.nginx.quoting import quote, regex_word
-from lbgen.targets.nginx.rates import limit_lines
+from lbgen.targets.nginx.rates import ip_limit_lines, limit_lines
 from lbgen.targets.nginx.routing import route_locations
-from lbgen.targets.nginx.status import status_locations
+from lbgen.targets.nginx.shared import with_shared
+from lbgen.targets.nginx.status import internal_answer, status_locations
 from lbgen.targets.nginx.tls import HSTS, server_tls
-from lbgen.targets.nginx.views import Answer, Location, Pair, Site
-from lbgen.targets.nginx.words import size, variable
+from lbgen.targets.nginx.views import Answer, Check, Location, Pair, Site
+from lbgen.targets.nginx.words import size
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
@@ -27,6 +40,8 @@ if TYPE_CHECKING:
     from lbgen.model import Listener
     from lbgen.targets.nginx.assembly import Assembly
 
+_LINE_KIB = 4
+"""For the request line, and for the name of a header that is as long as may be."""
 _BODY_BUFFER = 1024**2
 """Prompts over the buffer (16 KB by default) cost about 40 ms of first token (measured on 1.22.1)."""
 
@@ -38,8 +53,8 @@ def sites(made: Assembly, access_log: Syntax) -> tuple[Site, ...]:
     for listener in made.fleet.listeners:
         found.append(_site(made, listener, binds, access_log))
         found += _redirects(made, listener, access_log)
-    found += [_unclaimed(made, first, lines, access_log) for first, lines in binds.unclaimed()]
-    return tuple(_with_hsts_everywhere(_without_doubles(site)) for site in found)
+    found += [_unclaimed(made, sharing, lines, access_log) for sharing, lines in binds.unclaimed()]
+    return tuple(with_shared(_with_hsts_everywhere(_without_doubles(site))) for site in found)
 
 
 def _without_doubles(site: Site) -> Site:
@@ -68,7 +83,16 @@ def _with_hsts_everywhere(site: Site) -> Site:
 
 def _site(made: Assembly, listener: Listener, binds: Binds, access_log: Syntax) -> Site:
     client = auth.client_variable(made, listener)
-    frame = _frame(made, listener, client)
+    occasions = _occasions(made, listener)
+    checks = (
+        _malformed(made),
+        *_connection_checks(binds, listener),
+        *cors.checks(made, listener),
+        *auth.checks(made, listener, client),
+    )
+    frame = _frame(made, listener, checks, occasions)
+    routes = tuple(route_locations(made, listener, frame))
+    reads = any(location.reads for location in routes)
     return Site(
         listener=listener.name,
         listens=binds.listens(listener),
@@ -78,31 +102,35 @@ def _site(made: Assembly, listener: Listener, binds: Binds, access_log: Syntax) 
         max_body=size(listener.max_body),
         buffer=size(max(_BODY_BUFFER, listener.inspect_body)),
         settings=(
-            *_common_settings(listener, client, access_log),
-            *_addresses(listener),
-            *_headers_in(made),
+            *_common_settings(made, listener, client, access_log),
+            *forwarding.real_address(listener),
+            *forwarding.underscores(made),
+            *_header_buffers(binds.header_size(listener)),
         ),
         errors=frame.errors,
         locations=(
             *status_locations(made, listener),
             *_acme(made, listener),
-            *route_locations(made, listener, frame),
+            *routes,
             *auth.external_location(made, listener),
-            *error_locations(frame.headers),
-            *_internal_answers(),
+            *_unauthorized(made, listener, frame),
+            *error_locations(occasions, frame.headers),
+            *([internal_answer("read", 204)] if reads else ()),
         ),
         extra=tuple(map(Syntax, made.settings.raw.get("server", ()))),
     )
 
 
-def _frame(made: Assembly, listener: Listener, client: Syntax) -> Frame:
+def _frame(
+    made: Assembly, listener: Listener, checks: tuple[Check, ...], occasions: tuple[str, ...]
+) -> Frame:
     return Frame(
-        checks=(*cors.checks(made, listener), *auth.checks(made, listener, client)),
+        checks=checks,
         access=(*limit_lines(made, listener), *auth.external_access(made, listener)),
         headers=tuple(_response_headers(made, listener)),
-        request_headers=(*_forwarded(made, listener), *auth.request_headers(made, listener)),
+        request_headers=(*forwarding.request_headers(made, listener), *auth.request_headers(made, listener)),
         hide=standard_hide(listener),
-        errors=error_pages(),
+        errors=error_pages(occasions),
         extra=tuple(map(Syntax, made.settings.raw.get("location", ()))),
         split_key="$lb_client" if listener.auth.clients else "$remote_addr",
         tunnels=listener.websocket or any(route.match.websocket for route in listener.routes),
@@ -110,59 +138,89 @@ def _frame(made: Assembly, listener: Listener, client: Syntax) -> Frame:
     )
 
 
-def _common_settings(listener: Listener, client: Syntax, access_log: Syntax) -> Iterator[Syntax]:
+def _malformed(made: Assembly) -> Check:
+    """Return the check that refuses what others may read in another way than NGINX does.
+
+    A path with dot segments may leave its route. Two headers that decide are one with a comma to NGINX (from
+    1.23 on); older ones see the first, and so does the server then.
+    """
+    dots = regex_word("~*^[^? ]*(?:/|%2f)(?:[.]|%2e){1,2}(?:/|%2f|[? ])")
+    entries = [("default", "0"), (dots, "1")]
+    if has(made.settings.version, "joined_headers"):
+        entries.append((regex_word("~^[^ ]* .*, "), "1"))
+    source = '"$request_uri $http_origin $http_x_api_key"'
+    return Check(made.map(source, "$lb_malformed", entries), 400)
+
+
+def _connection_checks(binds: Binds, listener: Listener) -> Iterator[Check]:
+    """Yield the check that a client certificate was asked for by this listener.
+
+    Without a server name, or with one that no listener has, it is the default server that asks, and NGINX
+    takes a certificate of the default's authority for the other's (seen on 1.22.1 to 1.30.6). It does see by
+    itself that another name was given (421).
+    """
+    default = binds.default(listener)
+    own = listener.tls and listener.tls.client_ca
+    if own and listener.hosts and default and default.tls and default.tls.client_ca not in {None, own}:
+        yield Check(Syntax("$ssl_server_name != $host"), 421)
+
+
+def _occasions(made: Assembly, listener: Listener) -> tuple[str, ...]:
+    """Return the names of the answers that this listener's block may have to give."""
+    raw = any(made.settings.raw.values())
+    auth_asked = listener.auth.required or bool(listener.acme)
+    matches = [route.match for route in listener.routes]
+    return (
+        *ALWAYS,
+        *PROXIED,
+        *(TLS if listener.tls else ()),
+        *(CERTIFICATES if listener.tls and listener.tls.client_ca else ()),
+        *(KEYS if auth_asked or raw else ()),
+        *(LIMITS if raw or any(limit_lines(made, listener)) else ()),
+        *(MODELS if any(map(conditions.looks_inside, matches)) else ()),
+    )
+
+
+def _unauthorized(made: Assembly, listener: Listener, frame: Frame) -> Iterator[Location]:
+    """Yield the location where a wrong key is counted against the limits of its address.
+
+    It comes before the location of that name that only answers: its `return` would be carried out before
+    anything is counted.
+    """
+    counted = tuple(ip_limit_lines(made, listener))
+    if not counted or not listener.auth.clients or not listener.auth.required:
+        return
+    yield Location(
+        Syntax("@lb-unauthorized"), access=counted, headers=frame.headers, dispatch=Syntax("@lb-no-key")
+    )
+    yield answer_location("@lb-no-key", ANSWERS["unauthorized"], frame.headers)
+
+
+def _header_buffers(octets: int) -> Iterator[Syntax]:
+    # Whatever fits into one buffer fits into two, however its lines fall. The room is for the line itself.
+    yield Syntax(f"large_client_header_buffers 2 {-(-octets // 1024) + _LINE_KIB}k")
+
+
+def _common_settings(
+    made: Assembly, listener: Listener, client: Syntax, access_log: Syntax
+) -> Iterator[Syntax]:
     # Once more for the server: locations without headers of their own inherit it.
     hsts = (f"add_header {HSTS.name} {HSTS.value} always",) if listener.tls and listener.tls.hsts else ()
     lines = (
         f"access_log {access_log}",
         # For the log, also where a request fails before it is routed.
         f"set $lb_listener {listener.name}",
-        'set $lb_pool ""',
         f"set $lb_client {client}",
         "uninitialized_variable_warn off",
         # An error inside an answer to an error is answered too.
         "recursive_error_pages on",
         "reset_timedout_connection on",
-        # Paths are matched as the servers will see them.
-        "merge_slashes off",
         *FILE_CACHE,
         # Else a body that came in several pieces would be looked at in its first one alone.
         "client_body_in_single_buffer on",
-        "limit_req_status 429",
-        "limit_conn_status 429",
+        *(("limit_req_status 429", "limit_conn_status 429") if any(limit_lines(made, listener)) else ()),
     )
     return map(Syntax, (*lines, *hsts))
-
-
-def _addresses(listener: Listener) -> Iterator[Syntax]:
-    """Yield what makes $remote_addr the client's address behind proxies that are trusted."""
-    trusted = listener.trusted_proxies or (("0.0.0.0/0", "::/0") if listener.accept_proxy else ())
-    for network in trusted:
-        yield Syntax(f"set_real_ip_from {network}")
-    if trusted:
-        yield Syntax(f"real_ip_header {'proxy_protocol' if listener.accept_proxy else 'X-Forwarded-For'}")
-        yield Syntax("real_ip_recursive on")
-
-
-def _headers_in(made: Assembly) -> Iterator[Syntax]:
-    """Yield it for all listeners, if for one: the default server of a bind reads what comes before `Host`."""
-    named = [listener.auth.header for listener in made.fleet.listeners]
-    for route in (route for listener in made.fleet.listeners for route in listener.routes):
-        named += [*route.match.headers, route.split_by.removeprefix("header:")]
-    named += [str(pool.strategy.parameters.get("header") or "") for pool in made.fleet.pools]
-    # Headers with an underscore are dropped by default, without a word in the log (seen on 1.22.1).
-    if any("_" in name for name in named):
-        yield Syntax("underscores_in_headers on")
-
-
-def _forwarded(made: Assembly, listener: Listener) -> Iterator[tuple[str, str]]:
-    """Yield X-Forwarded-Proto as a trusted proxy in front says it; from others it is our own scheme."""
-    if not listener.trusted_proxies:
-        return
-    name = variable(made.listeners[listener.name])
-    trusted = made.geo("$realip_remote_addr", f"$lb_trusted_{name}", listener.trusted_proxies)
-    entries = [("default", "$scheme"), (regex_word(r"~^1:https?$"), "$http_x_forwarded_proto")]
-    yield "X-Forwarded-Proto", made.map(f'"{trusted}:$http_x_forwarded_proto"', f"$lb_proto_{name}", entries)
 
 
 def _response_headers(made: Assembly, listener: Listener) -> Iterator[Pair]:
@@ -183,7 +241,8 @@ def _acme(made: Assembly, listener: Listener) -> Iterator[Location]:
         root = Syntax(f"root {quote(listener.acme.webroot)}")
         yield Location(match, access=(Syntax("default_type text/plain"), root))
     elif listener.acme.pool and has_servers(pool := made.fleet.pool(listener.acme.pool)):
-        yield Location(match, pool=quote(pool.name), proxy=proxy(made, pool, Manner()))
+        headers = tuple(forwarding.request_headers(made, listener))
+        yield Location(match, pool=quote(pool.name), proxy=proxy(made, pool, Manner(headers)))
 
 
 def _redirects(made: Assembly, listener: Listener, access_log: Syntax) -> Iterator[Site]:
@@ -194,25 +253,38 @@ def _redirects(made: Assembly, listener: Listener, access_log: Syntax) -> Iterat
     # 308: a POST stays a POST.
     answer = Answer(308, Syntax(f"https://$host{suffix}$request_uri"), Syntax("text/plain"))
     yield _bare(
-        listener,
-        tuple(line for bind in listener.redirect_from for line in listen_lines(bind, [])),
+        made,
+        listener._replace(tls=None),
+        tuple(line for bind in listener.redirect_from for line in listen_lines(bind)),
         (*_acme(made, listener), Location(Syntax("/"), answer=answer)),
         access_log,
     )._replace(names=tuple(map(quote, listener.hosts)))
 
 
-def _unclaimed(made: Assembly, first: Listener, lines: tuple[Syntax, ...], access_log: Syntax) -> Site:
-    """Return the server block for hosts that no listener of an address has."""
+def _unclaimed(
+    made: Assembly, sharing: tuple[Listener, ...], lines: tuple[Syntax, ...], access_log: Syntax
+) -> Site:
+    """Return the server block for hosts that no listener of an address has: probes by address, and 404."""
+    first = sharing[0]
+    routes = tuple(route for listener in sharing for route in listener.routes)
+    probed = first._replace(routes=routes, header_size=max(listener.header_size for listener in sharing))
     nowhere = Location(Syntax("/"), answer=json_answer(ANSWERS["not_found"]))
-    site = _bare(first, lines, (nowhere,), access_log)
+    site = _bare(made, probed, lines, (*status_locations(made, probed), nowhere), access_log)
     http2 = first.http2 and has(made.settings.version, "http2_directive")
-    settings = tuple(_common_settings(first, Syntax('""'), access_log))
-    return site._replace(tls=server_tls(first.tls), http2=http2, settings=settings)
+    # Nobody's authority: who names no host, or another, is asked for no certificate.
+    tls = first.tls._replace(client_ca=None) if first.tls else None
+    return site._replace(tls=server_tls(tls), http2=http2)
 
 
 def _bare(
-    listener: Listener, listens: tuple[Syntax, ...], locations: tuple[Location, ...], access_log: Syntax
+    made: Assembly,
+    listener: Listener,
+    listens: tuple[Syntax, ...],
+    locations: tuple[Location, ...],
+    access_log: Syntax,
 ) -> Site:
+    occasions = (*ALWAYS, *PROXIED, *TLS, *KEYS)
+    open_to_all = listener._replace(limits=(), auth=listener.auth._replace(clients=()))
     return Site(
         listener=listener.name,
         listens=listens,
@@ -221,14 +293,10 @@ def _bare(
         tls=None,
         max_body=size(listener.max_body),
         buffer=size(_BODY_BUFFER),
-        settings=tuple(_common_settings(listener._replace(tls=None), Syntax('""'), access_log)),
-        errors=error_pages(),
-        locations=(*locations, *error_locations(())),
+        settings=(
+            *_common_settings(made, open_to_all, Syntax('""'), access_log),
+            *_header_buffers(listener.header_size),
+        ),
+        errors=error_pages(occasions),
+        locations=(*locations, *error_locations(occasions, ())),
     )
-
-
-def _internal_answers() -> Iterator[Location]:
-    """Yield what subrequests get: of probes, and of the mirror for whose sake a body is read."""
-    for name, status in (("yes", 204), ("no", 503), ("read", 204)):
-        answer = Answer(status, Syntax('""'), Syntax("text/plain"))
-        yield Location(Syntax(f"= {PREFIX}{name}"), internal=True, quiet=True, answer=answer)

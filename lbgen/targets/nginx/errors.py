@@ -6,62 +6,84 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
 from lbgen.targets.nginx.quoting import quote
-from lbgen.targets.nginx.views import Answer, Location, Pair
+from lbgen.targets.nginx.views import NOTHING, Answer, Check, Location, Pair
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from lbgen.targets.answers import Answer as Said
 
 PREFIX = "/.lbgen/"
 """Internal addresses, which no client reaches."""
 
-# 400, 414, 431 and 497 arise before the URI is known; a named location would fail with "empty URI in
+# 400, 414, 421, 431 and 497 arise before the URI is known; a named location would fail with "empty URI in
 # redirect to named location" and 500 (seen on 1.22.1), so these have an address.
 _EARLY = {
-    "400": "bad_request",
-    "408": "request_timeout",
-    "414": "uri_too_long",
-    "494": "headers_too_large",  # NGINX's own number for headers over large_client_header_buffers
-    "495 496": "no_certificate",  # its own numbers for bad and missing client certificates
-    "497": "https_required",  # its own number for plain HTTP on a TLS port
+    "bad_request": "400",
+    "uri_too_long": "414",
+    "misdirected": "421",
+    "headers_too_large": "494",  # NGINX's own number for headers over large_client_header_buffers
+    "no_certificate": "495 496",  # its own numbers for bad and missing client certificates
+    "https_required": "497",  # its own number for plain HTTP on a TLS port
 }
 _LATE = {
-    "401": "unauthorized",
-    "403": "forbidden",
-    "404": "not_found",
-    "405": "method_not_allowed",
-    "413": "too_large",
-    "429": "rate_limited",
-    "500": "internal",
-    "503": "unavailable",
+    "unauthorized": "401",
+    "forbidden": "403",
+    "not_found": "404",
+    "method_not_allowed": "405",
+    "too_large": "413",
+    "rate_limited": "429",
+    "internal": "500",
+    "unavailable": "503",
 }
-_CHOSEN = ("bad_gateway", "gateway_timeout", "model_not_found", "model_unreadable")
-"""Never by number alone."""
 UNANSWERED = (Syntax("error_page 502 = @$lb_on_502"), Syntax("error_page 504 = @$lb_on_504"))
 """The answer depends on whether any server was reached; `=`: the status is the answer's own.
 
 Two lines, since `$status` is already 0 when the name is put together (seen on 1.22.1).
 """
 
+_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+ALWAYS = (
+    "bad_request", "uri_too_long", "headers_too_large",
+    "not_found", "method_not_allowed", "too_large", "internal",
+)  # fmt: skip
+"""What any server block may have to answer. Never 408: NGINX hangs up then (seen on 1.22.1)."""
+TLS = ("https_required",)
+CERTIFICATES = ("no_certificate", "misdirected")
+KEYS = ("unauthorized", "forbidden")
+LIMITS = ("rate_limited",)
+PROXIED = ("unavailable", "bad_gateway", "gateway_timeout")
+MODELS = ("model_not_found", "model_unreadable", "bad_body", "unsupported_encoding", "odd_spelling")
+"""Never by number alone."""
 
-def error_pages() -> tuple[Syntax, ...]:
+
+def error_pages(occasions: Collection[str]) -> tuple[Syntax, ...]:
     """Return the directives that lead each error of NGINX's own making to its answer.
 
     They never touch what a server answered: `proxy_intercept_errors` is off.
     """
-    early = [f"error_page {numbers} = {PREFIX}{name}" for numbers, name in _EARLY.items()]
-    late = [f"error_page {number} = @lb-{_slug(name)}" for number, name in _LATE.items()]
-    return (*map(Syntax, early), *map(Syntax, late), *UNANSWERED)
+    early = [
+        f"error_page {numbers} = {PREFIX}{name}" for name, numbers in _EARLY.items() if name in occasions
+    ]
+    late = [f"error_page {number} = @lb-{_slug(name)}" for name, number in _LATE.items() if name in occasions]
+    unanswered = UNANSWERED if "bad_gateway" in occasions else ()
+    return (*map(Syntax, early), *map(Syntax, late), *unanswered)
 
 
-def error_locations(headers: tuple[Pair, ...], challenge: str = "Bearer") -> tuple[Location, ...]:
+def error_locations(
+    occasions: Collection[str], headers: tuple[Pair, ...], challenge: str = "Bearer"
+) -> tuple[Location, ...]:
     """Return the locations that give the answers, each with these response headers.
 
     `challenge`: what 401 says of how to authenticate.
     """
-    early = [_early(name, headers) for name in dict.fromkeys(_EARLY.values())]
-    late = [(f"@lb-{_slug(name)}", ANSWERS[name]) for name in (*_LATE.values(), *_CHOSEN)]
-    return (*early, *(answer_location(match, said, headers, challenge) for match, said in late))
+    early = [_early(name, headers) for name in _EARLY if name in occasions]
+    late = [name for name in (*_LATE, *PROXIED[1:], *MODELS) if name in occasions]
+    return (
+        *early,
+        *(answer_location(f"@lb-{_slug(name)}", ANSWERS[name], headers, challenge) for name in late),
+    )
 
 
 def answer_location(match: str, said: Said, headers: tuple[Pair, ...], challenge: str = "Bearer") -> Location:
@@ -69,7 +91,12 @@ def answer_location(match: str, said: Said, headers: tuple[Pair, ...], challenge
     headers = (*headers, *retry_header(said))
     if said is ANSWERS["unauthorized"]:
         headers = (*headers, Pair(Syntax("WWW-Authenticate"), quote(challenge)))
-    return Location(Syntax(match), answer=json_answer(said), headers=headers)
+    if said is ANSWERS["method_not_allowed"]:
+        headers = (*headers, Pair(Syntax("Allow"), quote(_METHODS)))
+    # Every configuration has a place that sets $lb_pool, which is empty until a route is known. A server
+    # block could not: the subrequest that reads a body would empty it again.
+    pool = Syntax('""') if said is ANSWERS["not_found"] else NOTHING
+    return Location(Syntax(match), pool=pool, answer=json_answer(said), headers=headers)
 
 
 def retry_header(said: Said) -> tuple[Pair, ...]:
@@ -84,7 +111,9 @@ def json_answer(said: Said) -> Answer:
 
 def _early(name: str, headers: tuple[Pair, ...]) -> Location:
     location = answer_location(f"= {PREFIX}{name}", ANSWERS[name], headers)
-    return location._replace(internal=True)
+    # Before 1.27 NGINX takes the target of a CONNECT for a malformed one.
+    connect = Check(Syntax('$request ~ "^CONNECT "'), 405)
+    return location._replace(internal=True, checks=(connect,) if name == "bad_request" else ())
 
 
 def _slug(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
 from lbgen.targets.nginx.binds import listen_lines
-from lbgen.targets.nginx.errors import error_locations, error_pages, json_answer
+from lbgen.targets.nginx.errors import ALWAYS, KEYS, PROXIED, error_locations, error_pages, json_answer
 from lbgen.targets.nginx.frame import FILE_CACHE
 from lbgen.targets.nginx.quoting import escape_regex, regex_word
 from lbgen.targets.nginx.status import live_location, ready_locations, routed_pools
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from lbgen.targets.nginx.assembly import Assembly
 
 
+_OCCASIONS = (*ALWAYS, *KEYS, *PROXIED)
+
+
 def metrics_site(made: Assembly) -> Iterator[Site]:
     """Yield the server block of the metrics listener, if the fleet has one."""
     metrics = made.fleet.metrics
@@ -30,14 +33,14 @@ def metrics_site(made: Assembly) -> Iterator[Site]:
     nowhere = Location(Syntax("/"), answer=json_answer(ANSWERS["not_found"]))
     yield Site(
         listener="metrics",
-        listens=tuple(line for bind in metrics.binds for line in listen_lines(bind, [])),
+        listens=tuple(line for bind in metrics.binds for line in listen_lines(bind)),
         names=(),
         http2=False,
         tls=None,
         max_body=size(1024),
         buffer=size(1024),
         settings=tuple(map(Syntax, ("access_log off", "recursive_error_pages on", *FILE_CACHE))),
-        errors=error_pages(),
+        errors=error_pages(_OCCASIONS),
         locations=(
             # In two steps: a `return` in the place of an `allow` would be carried out before it.
             Location(
@@ -50,7 +53,7 @@ def metrics_site(made: Assembly) -> Iterator[Site]:
             *_ready(made),
             nowhere,
             # Without it, a browser asks for no password.
-            *error_locations((), challenge='Basic realm="metrics"'),
+            *error_locations(_OCCASIONS, (), challenge='Basic realm="metrics"'),
         ),
     )
 

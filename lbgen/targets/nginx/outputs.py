@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.targets.nginx.assembly import Assembly
+from lbgen.targets.nginx.bodies import add_scan
 from lbgen.targets.nginx.edge import sites
 from lbgen.targets.nginx.metrics import metrics_site
 from lbgen.targets.nginx.quoting import quote
@@ -42,10 +43,14 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     made = Assembly(fleet, scripted, secrets)
     blocks = upstreams(made)
     if part.name == "upstreams":
+        add_scan(made)
         alone = {"part": part.name, "upstreams": blocks, "maps": tuple(made.maps)}
         return (Output("upstreams.conf", "nginx/upstreams.conf.j2", alone),)
     add_common_maps(made, whole=part.whole)
+    if fleet.logs.format == "combined":
+        made.map("$lb_client", "$lb_user", [('""', "-"), ("default", "$lb_client")])
     servers = (*sites(made, _access_log(fleet.logs)), *metrics_site(made))
+    add_scan(made)
     context: dict[str, object] = {
         "part": part.name,
         "main": _main(made),
@@ -98,6 +103,7 @@ def _main(made: Assembly) -> Main:
     logs, settings = made.fleet.logs, made.settings
     return Main(
         user=quote(settings.user) if settings.user else NOTHING,
+        jit=bool(made.members),
         modules=(Syntax("modules/ngx_http_js_module.so"),) if made.scripts else (),
         workers=Syntax(settings.workers or "auto"),
         connections=settings.connections,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.nginx.features import FEATURES, has
-from lbgen.targets.nginx.proxying import read_timeout
+from lbgen.targets.nginx.proxying import read_timeout, retries_statuses
 from lbgen.targets.nginx.strategies import counts, refusal
 from lbgen.targets.sessions import session_of
 from lbgen.units import format_duration, is_ip
@@ -109,6 +109,9 @@ def _passive(fleet: Fleet, pool: Pool, verdicts: Verdicts) -> None:
 def _retries(fleet: Fleet, pool: Pool, verdicts: Verdicts) -> None:
     path = (*pool.path, "retry")
     retry = pool.retry
+    if retries_statuses(retry) and pool.passive_health.failures:
+        reason = "ejects no server: NGINX would count the answers that retry.on tries again as failures"
+        verdicts.degraded("passive_health", (*path, "on"), reason, f"retry on connect alone; or {HAPROXY}")
     if retry.replay_posts and "reset" not in retry.on and set(retry.on) - {"connect"}:
         reason = "also replays a POST after a reset connection: NGINX does not tell them apart"
         verdicts.degraded("retry.replay_posts", (*path, "replay_posts"), reason, "add reset to retry.on")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from lbgen.targets.nginx.conditions import header_variable
 from lbgen.targets.nginx.quoting import header_name, quote
 from lbgen.targets.nginx.views import NOTHING, Pair, Proxy, Tls
 from lbgen.targets.nginx.words import duration
+from lbgen.targets.sessions import session_of
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ SYSTEM_CA = "/etc/ssl/certs/ca-certificates.crt"
 _CORS_NAMES = (
     "Allow-Origin", "Allow-Credentials", "Allow-Methods", "Allow-Headers", "Expose-Headers", "Max-Age",
 )  # fmt: skip
+_HEADER_ROOM = 8
 _RETRY_WORDS = {"429": "http_429", "502": "http_502", "503": "http_503", "504": "http_504"}
 
 
@@ -47,12 +50,13 @@ def proxy(made: Assembly, pool: Pool, manner: Manner) -> Proxy:
     """Return the request's way to one pool."""
     waits = _merged(pool.timeouts, manner.timeouts)
     tunnel = manner.tunnel
-    tries = _tries(pool.retry)
+    tries = _tries(pool)
     return Proxy(
         words="grpc" if pool.protocol == "grpc" else "proxy",
         address=_address(made, pool, manner),
         computed=bool(manner.uri),
-        http_version=Syntax("2" if pool.protocol == "h2c" else "1.1"),
+        http_version=Syntax("2") if pool.protocol == "h2c" else NOTHING,
+        buffer=_header_kib(pool),
         headers=_headers(made, pool, manner),
         hide=tuple(map(Syntax, manner.hide)),
         connect=duration(waits.connect or 60_000),
@@ -63,6 +67,16 @@ def proxy(made: Assembly, pool: Pool, manner: Manner) -> Proxy:
         within=duration(pool.retry.within or 0) if tries else NOTHING,
         tls=_tls(pool),
     )
+
+
+def _header_kib(pool: Pool) -> int:
+    """Return the size of the buffer for an answer's header.
+
+    An answer whose header does not fit is 502, and counts as a failure of its server, which nothing changes
+    (seen on 1.22.1 to 1.30.6): a few of them would take healthy servers out. So there is room for much more
+    than is promised. Memory is taken only as far as it is filled.
+    """
+    return _HEADER_ROOM * -(-pool.header_size // 1024)
 
 
 def read_timeout(timeouts: Timeouts) -> int:
@@ -96,6 +110,9 @@ def _headers(made: Assembly, pool: Pool, manner: Manner) -> tuple[Pair, ...]:
 
     for name, value in _standard(made, pool, tunnel=manner.tunnel).items():
         put(name, value)
+    session = session_of(pool)
+    if session and session.header:
+        put(session.header, header_variable(session.header))  # one, where a client sends several
     for name, value in manner.headers:
         put(name, value)
     for group in (pool.headers, *manner.changes):
@@ -116,6 +133,8 @@ def _standard(made: Assembly, pool: Pool, *, tunnel: bool) -> Mapping[str, str]:
         "X-Forwarded-Proto": "$scheme",
         "X-Forwarded-Host": "$lb_host",
         "X-Request-Id": "$lb_request_id",
+        # Belongs to an upgrade to h2c, which is never passed on.
+        "HTTP2-Settings": '""',
     }
     if tunnel:
         return {**headers, "Upgrade": "websocket", "Connection": "upgrade"}
@@ -146,13 +165,33 @@ def _retry_on(retry: Retry) -> Syntax:
     # `error` and `timeout` cover the connection; once a POST was sent they do nothing for it, unless
     # non_idempotent is there too (seen on 1.22.1 to 1.30.6).
     words = ["error", "timeout", *(_RETRY_WORDS[reason] for reason in retry.on if reason in _RETRY_WORDS)]
-    if retry.replay_posts and set(retry.on) != {"connect"}:
+    if _replays(retry):
         words.append("non_idempotent")
     return Syntax(" ".join(words))
 
 
-def _tries(retry: Retry) -> int:
-    return retry.attempts + 1 if retry.attempts and retry.on else 0
+def retries_statuses(retry: Retry) -> bool:
+    """Tell whether some answers of servers are tried again: NGINX counts each of them as a failure."""
+    return bool(retry.attempts) and any(reason in _RETRY_WORDS for reason in retry.on)
+
+
+def _tries(pool: Pool) -> int:
+    """Return how many servers a request may be sent to.
+
+    With backups, all primaries and one of them: a request walks on while connections are refused. Only where
+    a sent request is never sent again, which is what `non_idempotent` would do.
+    """
+    retry = pool.retry
+    if not retry.attempts or not retry.on:
+        return 0
+    backups = sum(server.backup for server in pool.servers)
+    if backups and not _replays(retry):
+        return max(retry.attempts, len(pool.servers) - backups) + 1
+    return retry.attempts + 1
+
+
+def _replays(retry: Retry) -> bool:
+    return retry.replay_posts and set(retry.on) != {"connect"}
 
 
 def _tls(pool: Pool) -> Tls | None:

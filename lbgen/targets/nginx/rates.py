@@ -27,6 +27,13 @@ def limit_lines(made: Assembly, listener: Listener) -> Iterator[Syntax]:
         yield from _client_limits(made, listener)
 
 
+def ip_limit_lines(made: Assembly, listener: Listener) -> Iterator[Syntax]:
+    """Yield those of the directives that count by address."""
+    for number, limit in enumerate(listener.limits, 1):
+        if limit.per == "ip":
+            yield from _listener_limit(made, f"{made.listeners[listener.name]}-{number}", limit)
+
+
 def _listener_limit(made: Assembly, name: str, limit: Limit) -> Iterator[Syntax]:
     key = _KEYS[limit.per]
     if limit.rate:

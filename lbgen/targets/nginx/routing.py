@@ -6,6 +6,7 @@ whose source is the row of all conditions' values, and sends the request on to a
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
@@ -97,7 +98,8 @@ def _at(
     made: Assembly, spot: Spot, spots: tuple[Spot, ...], fitting: tuple[Candidate, ...], to: Destinations
 ) -> Iterator[Location]:
     base = _entry(made, fitting, to)
-    path = unquote(spot.path)
+    # NGINX compares paths decoded, with single slashes.
+    path = re.sub("/{2,}", "/", unquote(spot.path))
     if spot.exact:
         yield base._replace(match=Syntax(f"= {quote_plain(path)}"))
         return
@@ -124,12 +126,13 @@ def _dispatch(made: Assembly, fitting: tuple[Candidate, ...], to: Destinations) 
     otherwise, entries = to.not_found, []
     inside = [conditions.looks_inside(candidate.route.match) for candidate in fitting]
     if any(inside):
-        columns.insert(0, bodies.hidden(made, to.inspect))
+        tokens = any(candidate.route.match.max_tokens_over is not None for candidate in fitting)
+        columns.insert(0, bodies.state(made, to.inspect, tokens=tokens))
         otherwise = bodies.unknown_model(made)
     for number, (candidate, variables) in enumerate(zip(fitting, needed, strict=True)):
         if inside[number] and not any(inside[:number]):
             # Never the wrong pool: what cannot be read is refused, whatever would fit after this.
-            entries.append((regex_word("~^1"), to.unreadable))
+            entries += [(regex_word(f"~^{state}"), answer) for state, answer in bodies.REFUSALS.items()]
         row = "".join("1" if column in variables else "." for column in columns)
         if "1" in row:
             entries.append((regex_word(f"~^{row}"), to.name(candidate.route)))

@@ -64,6 +64,14 @@ def ready_locations(made: Assembly, path: str, pools: tuple[Pool, ...], when: st
     yield answer_location("@lb-ready-no", ANSWERS["unavailable"], ())._replace(quiet=True)
     for pool in usable:
         yield from _probes(made, pool)
+    for name, status in (("yes", 204), ("no", 503)):
+        yield internal_answer(name, status)
+
+
+def internal_answer(name: str, status: int) -> Location:
+    """Return what a subrequest gets: of a probe, or of the mirror for whose sake a body is read."""
+    answer = Answer(status, Syntax('""'), Syntax("text/plain"))
+    return Location(Syntax(f"= {PREFIX}{name}"), internal=True, quiet=True, answer=answer)
 
 
 def _asking(match: str, name: str, following: str, when: str) -> Location:

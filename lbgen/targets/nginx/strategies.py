@@ -96,10 +96,11 @@ def sticky(made: Assembly, pool: Pool, upstream: str) -> Syntax:
 def counts(settings: TargetSettings, pool: Pool) -> bool:
     """Tell whether njs counts requests in flight by prefix, so that no prefix gets more than its share."""
     declared = "njs" in settings.modules and has(settings.version, "njs_counts")
-    return declared and pool.strategy.name == "prefix" and bool(_serving(pool))
+    return declared and pool.strategy.name == "prefix" and bool(serving(pool))
 
 
-def _serving(pool: Pool) -> int:
+def serving(pool: Pool) -> int:
+    """Return how many servers take requests, backups among them."""
     return sum(bool(server.weight) and server.state is State.UP for server in pool.servers)
 
 
@@ -123,7 +124,7 @@ def _counted(made: Assembly, pool: Pool, key: Syntax) -> Syntax:
     """Return the variable that is empty where a prefix has its share in flight, so that it is spread."""
     number = made.number("counted")
     percent = round(float(str(pool.strategy.parameters.get("load_factor", 1.25))) * 100)
-    made.scripts.append(Script(number, Syntax(key.removeprefix("$")), _serving(pool), percent))
+    made.scripts.append(Script(number, Syntax(key.removeprefix("$")), serving(pool), percent))
     made.directive("js_import lbgen from lbgen.js")
     made.directive("js_var $lb_counted")
     made.directive("js_set $lb_left lbgen.leave")

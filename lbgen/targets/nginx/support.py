@@ -14,6 +14,11 @@ SUPPORT: tuple[Row, ...] = (
     Row("pools.*.max_in_flight", _D, "the cap holds, with no queue behind it: all full is 503 at once"),
     Row("pools.*.queue", _D, "NGINX has no queue: a request that finds every server full gets 503 at once"),
     Row("pools.*.queue.order", _R, "NGINX has no queue to order"),
+    Row(
+        "pools.*.passive_health",
+        _D,
+        "ejects nobody where retry.on has statuses, which NGINX would count as failures",
+    ),
     Row("pools.*.passive_health.eject", _D, "the same number as window"),
     Row(
         "pools.*.retry.on", _D, "connect, reset and timeout are not told apart; a sent POST is never replayed"

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.model import State, StrategyChoice
 from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.names import has_servers
+from lbgen.targets.nginx.proxying import retries_statuses
 from lbgen.targets.nginx.sessions import keeps_drained
-from lbgen.targets.nginx.strategies import method, sticky
+from lbgen.targets.nginx.strategies import method, serving, sticky
 from lbgen.targets.nginx.words import duration
 from lbgen.targets.spec import Syntax
 
@@ -129,13 +130,23 @@ def _server_line(pool: Pool, server: Server, failures: list[str], settings: Targ
     return ServerLine(Syntax(server.address), Syntax(" ".join(words)))
 
 
+def ejects(pool: Pool) -> bool:
+    """Tell whether NGINX takes a server out of rotation after failures: not where that would end the pool.
+
+    It knows one *configured* server as the only one, and not one that is left beside others which are down
+    (seen on 1.22.1 to 1.30.6): then it would answer 503 until `fail_timeout` is over.
+    """
+    alone = len(pool.servers) > 1 and serving(pool) == 1
+    return bool(pool.passive_health.failures) and not alone and not retries_statuses(pool.retry)
+
+
 def _cap(cap: int | None) -> list[str]:
     return [] if cap is None else [f"max_conns={cap}"]
 
 
 def _failures(pool: Pool) -> list[str]:
     passive = pool.passive_health
-    if passive.failures == 0:
+    if not ejects(pool):
         return ["max_fails=0"]
     return [f"max_fails={passive.failures}", f"fail_timeout={duration(max(passive.window, 1_000))}"]
 

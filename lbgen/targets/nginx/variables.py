@@ -25,7 +25,13 @@ def add_common_maps(made: Assembly, *, whole: bool) -> None:
     made.map(
         '"$host $http_host"',
         "$lb_host",
-        [("default", "$host"), (regex_word(r"~*^(\S+) (?<lb_named_host>\1(?::\d+)?)$"), "$lb_named_host")],
+        [
+            ("default", "$host"),
+            (
+                regex_word(r"~*^(?<lb_bare_host>\S+) (?<lb_named_host>\k<lb_bare_host>(?::\d+)?)$"),
+                "$lb_named_host",
+            ),
+        ],
     )
     made.map("$request_uri", "$lb_path", [(regex_word(r"~^(?<lb_path_only>[^?]*)"), "$lb_path_only")])
     _add_upstream_maps(made)

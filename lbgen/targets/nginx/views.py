@@ -51,7 +51,11 @@ class Proxy(NamedTuple):
     computed: bool
     """True: the address holds a variable."""
     http_version: Syntax
+    """Empty: 1.1, which stands in the server block."""
+    buffer: int
+    """KiB for the header of an answer; 0: as the server block says."""
     headers: tuple[Pair, ...]
+    """Empty: those of the server block."""
     hide: tuple[Syntax, ...]
     connect: Syntax
     read: Syntax
@@ -106,6 +110,15 @@ class ServerTls(NamedTuple):
     client_ca: Syntax
 
 
+class Shared(NamedTuple):
+    """What the proxied locations of a server block inherit."""
+
+    headers: tuple[Pair, ...]
+    hide: tuple[Syntax, ...]
+    buffer: int
+    """KiB for the header of an answer."""
+
+
 class Site(NamedTuple):
     """One `server` block."""
 
@@ -121,12 +134,15 @@ class Site(NamedTuple):
     errors: tuple[Syntax, ...]
     locations: tuple[Location, ...]
     extra: tuple[Syntax, ...] = ()
+    shared: Shared | None = None
 
 
 class Main(NamedTuple):
     """What stands outside of `http`."""
 
     user: Syntax
+    jit: bool
+    """True: a body is read by a regular expression."""
     modules: tuple[Syntax, ...]
     workers: Syntax
     connections: int

@@ -59,3 +59,25 @@ def args(directives: list[Directive], name: str) -> list[list[str]]:
 def locations(directives: list[Directive]) -> dict[str, list[Directive]]:
     """Return match -> content for every location."""
     return {" ".join(found["args"]): found["block"] for found in find(directives, "location")}
+
+
+INHERITED = (
+    "proxy_set_header", "proxy_hide_header", "proxy_http_version", "proxy_buffering", "proxy_cache",
+    "proxy_buffer_size", "proxy_buffers", "proxy_busy_buffers_size",
+)  # fmt: skip
+
+
+def proxied(directives: list[Directive]) -> dict[str, list[Directive]]:
+    """Return match -> content, with what a location inherits, for every location that leads to a pool."""
+    found = {}
+    for server in find(directives, "server"):
+        block = server.get("block", [])
+        for match, content in locations(block).items():
+            if not args(content, "proxy_pass") and not args(content, "grpc_pass"):
+                continue
+            own = {directive["directive"] for directive in content}
+            outer = [
+                each for each in block if each["directive"] in INHERITED and each["directive"] not in own
+            ]
+            found[match] = outer + content
+    return found

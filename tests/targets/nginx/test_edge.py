@@ -20,7 +20,7 @@ from lbgen.model import (
 from lbgen.targets.nginx.routing import Spot, candidates, covers
 from lbgen.units import Address, Rate
 from tests import factory
-from tests.targets.nginx.parsed import args, conf, files, find, locations
+from tests.targets.nginx.parsed import args, conf, files, find, locations, proxied
 
 TLS = ListenerTls("c.pem", "k.pem", None, None, "intermediate", True, None)
 VERSIONS = ("1.22", "1.26.3", "1.30.6")
@@ -84,8 +84,8 @@ def test_equal_routes_go_in_the_order_written() -> None:
 def test_every_proxied_location_has_the_whole_set_of_headers() -> None:
     """Those of an outer level would be dropped: Host would be the upstream's name."""
     routes = [route("own", paths=("/own",), headers=Headers({"X-A": "b"}, ("X-Debug",))), route("all")]
-    for match, content in locations(conf(fleet(*routes, websocket=True))).items():
-        if "probe" in match or not args(content, "proxy_pass"):
+    for match, content in proxied(conf(fleet(*routes, websocket=True))).items():
+        if "probe" in match:
             continue
         names = {name for name, *_ in args(content, "proxy_set_header")}
         assert names >= {"Host", "Connection", "X-Forwarded-For", "X-Forwarded-Proto", "X-Request-Id"}, match
@@ -99,7 +99,7 @@ def test_a_routes_headers_and_timeouts_win() -> None:
         "own", paths=("/own",), headers=Headers({"x-a": "route"}, ("X-B",)), timeouts=Timeouts(idle=1_800_000)
     )
     pools = (factory.pool(headers=Headers({"X-A": "pool", "X-B": "pool"})),)
-    content = locations(conf(factory.fleet(*pools, listeners=(listener(own),))))["/own/"]
+    content = proxied(conf(factory.fleet(*pools, listeners=(listener(own),))))["/own/"]
     headers = dict(args(content, "proxy_set_header"))
     assert (headers["x-a"], headers["X-B"]) == ("route", "")
     assert args(content, "proxy_read_timeout") == [["30m"]]
@@ -219,7 +219,7 @@ def test_keys_are_in_the_secret_file_alone(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_keys_are_asked_for_where_requests_enter() -> None:
     found = locations(conf(keyed()))
-    assert args(found["/"], "if") == [["$lb_denied_default"]]
+    assert args(found["/"], "if") == [["$lb_malformed"], ["$lb_denied_default"]]
     assert not args(found["= /lb/live"], "if")
     assert not args(found["= /lb/ready"], "if")
 
@@ -347,9 +347,10 @@ def test_metrics_are_for_loopback_unless_others_are_allowed() -> None:
 
 def test_metrics_ask_for_a_password_and_listeners_for_a_bearer() -> None:
     metrics = Metrics((Address("127.0.0.1", 8404),), (), "u", Secret("env", "P"), ("metrics",))
+    closed = listener(auth=Auth((), "Authorization", "strip", None, (), True))
     answers = [
         args(block["block"], "add_header")
-        for block in find(conf(factory.fleet(metrics=metrics)), "location")
+        for block in find(conf(factory.fleet(metrics=metrics, listeners=(closed,))), "location")
         if block["args"] == ["@lb-unauthorized"]
     ]
     asked = [words[1] for headers in answers for words in headers if words[0] == "WWW-Authenticate"]
