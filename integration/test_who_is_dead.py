@@ -141,7 +141,8 @@ def test_headers_that_are_too_long_eject_nobody(proxy: Proxy, start: Start) -> N
     with start(chat(servers=["gpu-0:8000", "gpu-1:8000"]), proxy) as balancer:
         # NGINX has room for eight times as much, since what does not fit counts as a failure.
         assert statuses(answers(balancer, 8, big(200_000))) <= {200, 502}
-        assert statuses(answers(balancer, 2, {**CHAT, **long(200_000)})) <= {400, 431}
+        if proxy.target == "nginx":  # HAProxy hangs up on whoever sends on
+            assert statuses(answers(balancer, 2, {**CHAT, **long(80_000)})) == {431}
         assert statuses(answers(balancer, 8)) == {200}
 
 
