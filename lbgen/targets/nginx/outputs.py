@@ -44,7 +44,8 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     blocks = upstreams(made)
     if part.name == "upstreams":
         add_scan(made)
-        alone = {"part": part.name, "upstreams": blocks, "maps": tuple(made.maps)}
+        maps, reads = tuple(made.maps), bool(made.members)
+        alone = {"part": part.name, "upstreams": blocks, "maps": maps, "reads_bodies": reads}
         return (Output("upstreams.conf", "nginx/upstreams.conf.j2", alone),)
     add_common_maps(made, whole=part.whole)
     if fleet.logs.format == "combined":
@@ -53,6 +54,7 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     add_scan(made)
     context: dict[str, object] = {
         "part": part.name,
+        "reads_bodies": bool(made.members),
         "main": _main(made),
         "settings": (*(map(Syntax, hash_settings(made)) if part.whole else ()), *made.directives),
         "literals": tuple(Literal(*item) for item in made.literals.items()),

@@ -7,7 +7,7 @@ import pytest
 from lbgen.model import Keepalive, PassiveHealth, State, StrategyChoice
 from lbgen.targets.nginx.upstreams import zone_kib
 from tests import factory
-from tests.targets.nginx.parsed import args, conf, find
+from tests.targets.nginx.parsed import args, conf, find, locations
 
 
 def upstreams(*pools, version="1.22"):
@@ -113,3 +113,34 @@ def test_an_empty_pool_has_no_upstream_and_answers_503() -> None:
     directives = conf(factory.fleet(factory.pool(servers=(), allow_empty=True)))
     assert not args(directives, "upstream")
     assert not args(directives, "proxy_pass")
+
+
+def server(name: str, **values):
+    [found] = factory.servers(f"{name}:8000", **values)
+    return found
+
+
+def lines(*servers, **values) -> list[list[str]]:
+    """Return the `server` lines of a pool of these servers."""
+    found = conf(factory.fleet(factory.pool(servers=servers, **values)))
+    return args(next(find(found, "upstream"))["block"], "server")
+
+
+@pytest.mark.parametrize("gone", [{"state": State.DOWN}, {"state": State.DRAIN}, {"weight": 0}])
+def test_the_only_server_that_is_left_is_never_out(gone) -> None:
+    left, _ = lines(server("a"), server("b", **gone))
+    assert left[1:] == ["max_fails=0"]
+    one, other, _ = lines(server("a"), server("b"), server("c", **gone))
+    assert "max_fails=3" in one
+    assert "max_fails=3" in other
+
+
+def test_a_status_that_is_tried_again_is_no_failure() -> None:
+    retry = factory.pool().retry._replace(on=("connect", "503"))
+    assert all("max_fails=0" in words for words in lines(*map(server, "ab"), retry=retry))
+
+
+def test_a_request_walks_on_to_a_backup() -> None:
+    servers = (*map(server, "abc"), server("d", backup=True))
+    found = conf(factory.fleet(factory.pool(servers=servers)))
+    assert args(locations(found)["/"], "proxy_next_upstream_tries") == [["4"]]
