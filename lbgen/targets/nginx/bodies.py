@@ -98,7 +98,7 @@ def _odd(made: Assembly, *, tokens: bool) -> str:
 
     A map can compare text, and change none.
     """
-    escaped = regex_word(r"~^(?:[^\\]++|\\(?!u00[2-7]).)*+\\u00[2-7]")
+    escaped = regex_word(r"~^[^\\]*(?:\\(?!u00[2-7]).[^\\]*)*\\u00[2-7]")
     name = made.flag(model(made), [("default", "0"), (escaped, "1")])
     if not tokens:
         return name
