@@ -86,7 +86,7 @@ def document(members: Iterable[Member]) -> str:
 
 _END = rf'{_SPACE} (?: , {_SPACE} (?= " ) | (?= \}} ) )'
 """Of a member: another one follows, or the object ends."""
-BROKEN = rf"(?s)^(?:(?:\xEF\xBB\xBF)?[ \t\r\n]*\{{|\xFE\xFF|\xFF\xFE|.{{0,3}}\x00)"
+BROKEN = r"(?s)^(?:(?:\xEF\xBB\xBF)?[ \t\r\n]*\{|\xFE\xFF|\xFF\xFE|.{0,3}\x00)"
 """An object that is no JSON, or JSON in UTF-16 or UTF-32."""
 
 
