@@ -55,7 +55,7 @@ def test_a_drained_server_goes_on_with_its_sessions_where_nginx_can() -> None:
         fleet = load(
             [Source("f.yaml", text)], environ={}, targets=("nginx",), versions={"nginx": version}
         ).fleet
-        assert f"fail_timeout=10s {word};" in render(fleet, "nginx")[0].text
+        assert f"max_fails=0 {word};" in render(fleet, "nginx")[0].text
 
 
 @pytest.mark.parametrize(
