@@ -31,7 +31,7 @@ class Progress:
             return
         self._last = now
         left = (now - self._begin) / done * (total - done) if done else 0.0
-        self._write("" if done >= total else f"{done:,}/{total:,} {self._what}{time_left(left)}")
+        self._write("" if done >= total else f"{done}/{total} {self._what}{time_left(left)}")
 
     def clear(self) -> None:
         """Take the line away, before something else is said."""

@@ -39,7 +39,7 @@ def test_a_terminal_sees_done_of_total_and_at_the_end_nothing(monkeypatch: pytes
     progress.show(2_000, 2_000)
     lines = shown.getvalue().split("\r\x1b[K")
     assert len(lines) == 3
-    assert lines[1].startswith("1,000/2,000 runs, 0 s left")
+    assert lines[1].startswith("1000/2000 runs, 0 s left")
     assert lines[2] == ""
 
 

@@ -81,3 +81,13 @@ def test_luck_moves_the_prediction_of_a_busy_round_robin() -> None:
     firsts = {one.ttft_s.p99 for one in luck(task, speed=4.0)}
     assert len(firsts) > 10
     assert min(firsts) < (run(task).ttft_s.p99 or 0) * 1.5
+
+
+def test_hits_agree_within_three_points() -> None:
+    def hits(share: float | None) -> Figures:
+        return figures(1.0)._replace(prefix_hit_ratio=share)
+
+    what = "prompt tokens from prefix caches"
+    assert found(gaps(hits(0.80), hits(0.825), 0.0), what).agrees
+    assert not found(gaps(hits(0.80), hits(0.84), 0.0), what).agrees
+    assert not any(gap.what == what for gap in gaps(hits(None), hits(0.84), 0.0))

@@ -2,8 +2,8 @@
 
 Latencies agree within 15 %, or within two decode steps and 5 ms of the wall clock where that is more: a
 request meets the step that is under way, and the way through sockets and event loops is no part of the model.
-Shares agree within 5 points. What is further apart can still be chance: a run with the same requests, in
-which a few of them swapped places, may give the measured figure as well.
+Shares agree within 5 points, of prefix caches within 3. What is further apart can still be chance: a run with
+the same requests, in which a few of them swapped places, may give the measured figure as well.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ SHARE = 0.15
 STEPS = 2
 WALL_S = 0.005
 POINTS = 0.05
+HIT_POINTS = 0.03
+"""By how many points the share of prompts that prefix caches held may differ."""
 
 LATENCIES: Mapping[str, Callable[[Figures], float | None]] = {
     "first token P50": lambda run: run.ttft_s.p50,
@@ -114,6 +116,10 @@ def gaps(
         Gap(what, figure(predicted), figure(measured), POINTS, band(figure))
         for what, figure in shares.items()
     ]
+    before, after = predicted.prefix_hit_ratio, measured.prefix_hit_ratio
+    if before and after:
+        hits = band(lambda run: run.prefix_hit_ratio)
+        found.append(Gap("prompt tokens from prefix caches", before, after, HIT_POINTS, hits))
     return found
 
 

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from lbgen.lab.trial.agreement import Gap
     from lbgen.lab.trial.conduct import Measured, Trial
 
-TOLERANCE = "15 % of a latency (or two decode steps and 5 ms of the clock) and 5 points of a server's share"
+TOLERANCE = (
+    "15 % of a latency (or two decode steps and 5 ms of the clock), 5 points of a server's share and 3 of "
+    "prefix hits"
+)
 
 
 def text(trial: Trial, width: int = 0) -> str:
