@@ -25,8 +25,8 @@ from tests.mutants import Mutant, mutant, places
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "tests" / "equivalent.txt"
 PARTS: dict[str, tuple[str, ...]] = {
-    "targets/haproxy": ("targets/haproxy", "targets/test_service.py", "rules", "test_render.py"),
-    "targets/nginx": ("targets/nginx", "targets/test_service.py", "rules", "test_render.py"),
+    "targets/haproxy": ("targets/haproxy", "targets/test_service.py", "test_render.py"),
+    "targets/nginx": ("targets/nginx", "targets/test_service.py", "test_render.py"),
     "targets": ("targets", "rules", "test_render.py"),
     "fleet": ("fleet", "rules", "reports", "test_render.py"),
     "deploy": ("deploy", "cli/test_drain.py", "cli/test_apply_json.py"),
