@@ -158,3 +158,45 @@ def test_what_is_no_file_is_said(tmp_path: Path, kind: str) -> None:
     {"fifo": os.mkfifo, "loop": lambda path: path.symlink_to(path), "folder": os.mkdir}[kind](place)
     with pytest.raises(LbgenError, match=r"nginx.conf: is in the way, and is no regular file"):
         write_files(tmp_path, [MAIN])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_keeps_the_owner_of_the_file_it_replaces(tmp_path: Path) -> None:
+    write_files(tmp_path, [MAIN])
+    os.chown(tmp_path / "nginx.conf", 12_345, 23_456)
+    write_files(tmp_path, [RenderedFile("nginx.conf", HEADER + "other\n")])
+    status = (tmp_path / "nginx.conf").stat()
+    assert (status.st_uid, status.st_gid) == (12_345, 23_456)
+    assert "other" in (tmp_path / "nginx.conf").read_text()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize(("owner", "group"), [(12_345, 0), (0, 23_456)])
+def test_keeps_owner_and_group_each(tmp_path: Path, owner: int, group: int) -> None:
+    write_files(tmp_path, [MAIN])
+    os.chown(tmp_path / "nginx.conf", owner, group)
+    write_files(tmp_path, [RenderedFile("nginx.conf", HEADER + "other\n")])
+    status = (tmp_path / "nginx.conf").stat()
+    assert (status.st_uid, status.st_gid) == (owner, group)
+
+
+def descriptors() -> set[str]:
+    return {path.name for path in Path("/proc/self/fd").iterdir()}
+
+
+def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
+    write_files(tmp_path, [MAIN])
+    before = descriptors()
+    for number in range(3):
+        write_files(tmp_path, [RenderedFile("nginx.conf", f"{HEADER}{number}\n")])
+    assert descriptors() <= before
+
+
+def test_a_new_file_has_the_mode_of_the_umask(tmp_path: Path) -> None:
+    old = os.umask(0o077)
+    try:
+        write_files(tmp_path, [MAIN])
+        assert os.umask(0o077) == 0o077, "the umask is as it was"
+    finally:
+        os.umask(old)
+    assert mode(tmp_path / "nginx.conf") == 0o600

@@ -113,3 +113,30 @@ def test_ranges() -> None:
 def test_bad_ranges(text: str) -> None:
     with pytest.raises(ValueError, match=r"range|more than"):
         units.expand_ranges(text)
+
+
+@pytest.mark.parametrize(("length", "good"), [(253, True), (254, False)])
+def test_a_name_has_at_most_253_characters(length: int, good: bool) -> None:
+    host = ("a" * 49 + ".") * 6
+    host = host[: length - 1] + "b"
+    if good:
+        assert units.parse_address(f"{host}:80").host == host
+    else:
+        with pytest.raises(ValueError, match="host"):
+            units.parse_address(f"{host}:80")
+
+
+@pytest.mark.parametrize("label", ["a" * 63, "a_b", "_a", "0"])
+def test_labels_of_a_name(label: str) -> None:
+    assert units.parse_address(f"{label}.x:80").host == f"{label}.x"
+
+
+@pytest.mark.parametrize("label", ["a" * 64, "-a", "a-", "a..b"])
+def test_no_labels_of_a_name(label: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        units.parse_address(f"{label}.x:80")
+
+
+@pytest.mark.parametrize("port", [1, 9, 10, 65_535])
+def test_ports(port: int) -> None:
+    assert units.parse_address(f"a:{port}").port == port

@@ -27,6 +27,8 @@ class FakeHaproxy:
 
     def __init__(self, path: Path, **servers: Server) -> None:
         self.path, self.servers, self.said, self.pid = path, servers, list[str](), 100
+        self.refuses = ""
+        """What it says to `add server` in place of doing it."""
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(str(path))
         self._socket.listen()
@@ -59,9 +61,15 @@ class FakeHaproxy:
         if line == "show servers state":
             return "\n".join(["1", f"# {STATES}", *(self._state(name) for name in self.servers), ""])
         self.said.append(line)
+        if words[:2] == ["add", "server"]:
+            return self.refuses or self._add(words)
         if words[:2] == ["set", "server"] and words[3] == "state":
             self.servers[words[2].partition("/")[2]].admin = {"drain": 8, "maint": 1, "ready": 0}[words[4]]
         return ""
+
+    def _add(self, words: list[str]) -> str:
+        self.servers[words[2].partition("/")[2]] = Server(weight=int(words[words.index("weight") + 1]))
+        return "New server registered."
 
     def _stat(self, name: str) -> str:
         server = self.servers[name]

@@ -121,8 +121,12 @@ def test_two_at_once_take_turns(tmp_path: Path) -> None:
     assert most == [1]
 
 
-def test_a_reload_command_may_leave_a_daemon_behind() -> None:
-    by_command("sh -c 'sleep 30 & exit 0'").act()
+def test_a_reload_command_may_leave_a_daemon_behind(tmp_path: Path) -> None:
+    """It returns when the command does, though its daemon holds the output open."""
+    note, begin = tmp_path / "pid", time.monotonic()
+    by_command(f"sh -c 'sleep 60 & echo $! >{note}; exit 0'").act()
+    assert time.monotonic() - begin < 30
+    os.kill(int(note.read_text()), signal.SIGKILL)  # raises where it does not run any more
 
 
 @pytest.mark.parametrize("command", ["false", "no-such-program", "sh -c 'echo why; exit 3'", "'"])

@@ -6,10 +6,11 @@ import pytest
 
 from lbgen.cli.plan_words import summary
 from lbgen.deploy.inventory import Inventory, read_haproxy
-from lbgen.deploy.live import _parameters, can_add, obstacle
+from lbgen.deploy.live import _parameters, can_add, change, obstacle
 from lbgen.deploy.plan import make_plan
 from lbgen.files import write_files
 from lbgen.model import Pool, ServerTls, StrategyChoice
+from lbgen.problems import LbgenError
 from lbgen.render import render
 from tests import factory
 from tests.deploy.fake_haproxy import FakeHaproxy, Server
@@ -98,3 +99,22 @@ def parameters(one: Pool) -> list[str]:
     """The words that a pool's first server is added with."""
     [entry] = inventory(one).pools["chat"].servers.values()
     return list(_parameters(entry))
+
+
+def test_a_server_that_haproxy_refuses_ends_the_change(tmp_path: Path) -> None:
+    one, two = inventory(pool("10.0.0.1:8000")), inventory(pool("10.0.0.[1-2]:8000"))
+    with FakeHaproxy(tmp_path / "s", **{"10.0.0.1": Server()}) as balancer:
+        balancer.refuses = "Already exists a server with the same name in this backend."
+        with pytest.raises(LbgenError, match=r"'add server chat/10\.0\.0\.2 .*' was refused: Already exists"):
+            change(str(balancer.path), one, two, lambda _: None)
+        assert not [line for line in balancer.said if line.startswith("enable")]
+
+
+def test_a_server_that_comes_is_added_checked_and_enabled(tmp_path: Path) -> None:
+    one, two = inventory(pool("10.0.0.1:8000")), inventory(pool("10.0.0.[1-2]:8000"))
+    with FakeHaproxy(tmp_path / "s", **{"10.0.0.1": Server()}) as balancer:
+        change(str(balancer.path), one, two, lambda _: None)
+        added, *then = balancer.said
+        assert added.startswith("add server chat/10.0.0.2 10.0.0.2:8000 ")
+        assert " check inter " in added
+        assert then[:2] == ["enable health chat/10.0.0.2", "enable server chat/10.0.0.2"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.reports.reading import chat, codes, errors, fleet_text, verdicts
+from tests.reports.reading import chat, codes, errors, fleet_text, problems, verdicts
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,12 @@ def test_an_address_of_ipv6() -> None:
 
 @pytest.mark.parametrize("text", ["servers: [gpu-[0-3]:8000]", "servers: [[fd00::1]:8000]"])
 def test_brackets_bite(text: str) -> None:
-    """Some of these are not YAML; all that are not read get one error with a hint."""
-    found = codes(fleet_text(servers=text))
-    assert found == [] or len(found) == 1
+    """YAML takes them for a list in the list: one error, with a hint."""
+    (problem,) = problems(fleet_text(servers=text))
+    assert problem.is_error
+    assert problem.location
+    assert problem.location.line == 3
+    assert problem.hint
 
 
 def test_names_that_are_followed_need_somebody_to_ask() -> None:

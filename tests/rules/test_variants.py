@@ -106,3 +106,79 @@ def test_priorities_of_clients() -> None:
     ]
     capped = codes("  l: {bind: '127.0.0.1:80', auth: {clients: all}}", ", max_in_flight: 8", clients)
     assert capped == []
+
+
+def rules_of(text: str, target: str = "haproxy") -> list[tuple[str, int]]:
+    """Return code and line of what rules find."""
+    found = load([Source("fleet.yaml", text)], environ={}, targets=(target,)).problems
+    return [(problem.code, problem.location.line if problem.location else 0) for problem in found]
+
+
+KEYS_CROSS = """pools: {chat: {servers: [gpu-0:8000]}}
+clients: {team: {key: env:KEY}}
+listeners:
+  l: {bind: '%s', auth: %s%s}
+"""
+
+
+@pytest.mark.parametrize(
+    ("bind", "auth", "rest", "found"),
+    [
+        ("0.0.0.0:80", "{clients: all}", "", True),
+        ("0.0.0.0:80", "{external: {url: 'http://127.0.0.1:9000/'}}", "", True),
+        ("0.0.0.0:80", "none", "", False),
+        ("127.0.0.1:80", "{clients: all}", "", False),
+        ("0.0.0.0:443", "{clients: all}", ", tls: {bundle: b.pem}", False),
+        ("0.0.0.0:80", "{clients: all}", ", behind_proxy: true", False),
+    ],
+)
+def test_keys_that_cross_a_network(bind: str, auth: str, rest: str, found: bool) -> None:
+    codes_found = [code for code, _ in rules_of(KEYS_CROSS % (bind, auth, rest), "nginx")]
+    assert ("keys-in-clear" in codes_found) is found
+
+
+BEHIND = """pools:
+  chat: {servers: [gpu-0:8000, gpu-1:8000], strategy: %s}
+listeners:
+  l:
+    bind: 127.0.0.1:80
+    behind_proxy: true
+    %s
+    limits:
+      - {rate: 5/s, per: %s}
+"""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "trusted", "per", "lines"),
+    [
+        ("least_conn", "auth: none", "ip", [9]),
+        ("least_conn", "auth: none", "total", []),
+        ("least_conn", "trusted_proxies: [10.0.0.0/8]", "ip", []),
+        ("{name: session, ip: true}", "auth: none", "total", [2]),
+        ("{name: session, header: X-S}", "auth: none", "total", []),
+    ],
+)
+def test_addresses_that_a_proxy_hides(strategy: str, trusted: str, per: str, lines: list[int]) -> None:
+    found = rules_of(BEHIND % (strategy, trusted, per))
+    assert [line for code, line in found if code == "one-address-for-all"] == lines
+
+
+@pytest.mark.parametrize(
+    ("listeners", "found"),
+    [
+        ("{l: {bind: '127.0.0.1:80', routes: [{pool: a}]}}", True),
+        ("{l: {bind: '127.0.0.1:80', routes: [{path: /b, pool: b}, {pool: a}]}}", False),
+        ("{l: {bind: '127.0.0.1:80', routes: [{pool: a, when_down: b}]}}", False),
+    ],
+)
+def test_a_pool_that_no_route_leads_to(listeners: str, found: bool) -> None:
+    text = f"pools: {{a: {{servers: [x:1]}}, b: {{servers: [y:1]}}}}\nlisteners: {listeners}\n"
+    assert ("unreached-pool" in [code for code, _ in rules_of(text)]) is found
+
+
+def test_an_unknown_pool_of_a_client_is_shown_where_it_stands() -> None:
+    for pools, line in (("nobody", 4), ("[chat, nobody]", 4), ("\n      - chat\n      - nobody", 6)):
+        text = f"pools: {{chat: {{servers: [x:1]}}}}\nclients:\n  team:\n    pools: {pools}\n    key: env:K\n"
+        errors = [found for found in rules_of(text) if found[0] == "unknown-pool"]
+        assert errors == [("unknown-pool", line)]

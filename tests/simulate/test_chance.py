@@ -33,3 +33,10 @@ def test_replicas_differ_and_are_the_same_again() -> None:
 
 def test_luck_alone_changes_what_balancers_draw() -> None:
     assert run(TASK).servers != run(TASK._replace(luck=1)).servers
+
+
+def test_another_moment_is_still_the_same_workload() -> None:
+    shifted = Shifted(TASK.workload, 0.02, 3)
+    assert shifted.chunk_tokens == TASK.workload.chunk_tokens
+    assert shifted.own_rate == TASK.workload.own_rate
+    assert shifted.name == TASK.workload.name

@@ -61,3 +61,14 @@ def test_an_interval_needs_more_than_one_run() -> None:
 )
 def test_students_t(freedom: int, table: float) -> None:
     assert student(freedom) == pytest.approx(table, rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"),
+    [(1, 12.7062), (2, 4.3027), (9, 2.2622), (10, 2.2281), (11, 2.2010), (12, 2.1788), (30, 2.0423)],
+)
+def test_students_quantiles(freedom: int, quantile: float) -> None:
+    """As in any printed table."""
+    assert student(freedom) == pytest.approx(quantile, rel=0.002)
+    if freedom <= 10:
+        assert student(freedom) == quantile
