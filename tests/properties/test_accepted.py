@@ -1,0 +1,34 @@
+"""Every fleet that passes the check is taken by the programs: random fleets, the programs of this machine."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lbgen.checker.check import CHECKERS, check_target
+from lbgen.checker.programs import Choice, version_here
+from tests.properties.fleets import fleets
+
+EXAMPLES = 400 if os.environ.get("LBGEN_ALL") else 60
+TARGETS = ("nginx", "haproxy")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@given(data=st.data())
+@settings(
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck),
+    derandomize="CI" in os.environ, print_blob=True,
+)  # fmt: skip
+def test_what_passes_the_check_is_accepted(target: str, data: st.DataObject) -> None:
+    version = version_here(target, CHECKERS[target], Choice())
+    if version is None:
+        pytest.skip(f"{target} is not installed here")
+    text, fleet = data.draw(fleets(target, str(version)))
+    verdict = check_target(fleet, target, Choice())
+    assert verdict.checked, verdict
+    found: list[Any] = [problem.message for problem in verdict.problems]
+    assert not found, (found, text)
