@@ -61,7 +61,7 @@ LEFT_OUT = {"raw", "without", "file", "directory", "peers", "version", "targets"
 """The target's own language, and files that would have to be there."""
 
 
-def values(kind: Kind, field: Field) -> st.SearchStrategy[Any]:
+def values(kind: Kind, field: Field) -> st.SearchStrategy[Any]:  # noqa: PLR0911 - one case a line
     """Return values that a kind reads without a word; none where they are not to be guessed."""
     if isinstance(kind, (Struct, Variants, ListOf, OneOf, MapOf)):
         return holders(kind, field)

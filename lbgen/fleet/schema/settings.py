@@ -150,8 +150,8 @@ HAPROXY = Struct(
     Field("directory", ABSOLUTE, "/etc/haproxy", "Where the files will live."),
     Field(
         "threads",
-        AutoInteger(1, 1024),
-        doc="Threads.",
+        AutoInteger(1, 64),
+        doc="Threads; HAProxy has at most 64 in one group (2.6 to 3.0).",
         default_doc="auto, one a core",
         example=4,
         instead_of=("nbthread",),
