@@ -1,4 +1,4 @@
-"""What the benches have in common: two workloads, how one run of one is measured, and the table.
+"""What the benches have in common: workloads, how one run of one is measured, and the table.
 
 Times are model seconds, but for what a balancer itself costs. The first quarter of a run's requests, in which
 caches fill, is left out of the times and counts among the hits.
@@ -14,11 +14,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from integration.bench_sessions import Script, Simulated, busiest, moved, turn_of
 from integration.conftest import renewed
 from lbgen.lab import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from lbgen.lab.boxes import MockBox
@@ -77,12 +78,17 @@ class Workload(NamedTuple):
     speed: float
     """Model seconds in a second."""
     mock: dict[str, object]
-    plan: Callable[[int, int, float], list[load.Planned]]
+    plan: Callable[[int, int, float], Script]
+    servers: int = 4
+    requests: int | None = None
+    """In a run; None: as many as were asked for."""
+    figures: tuple[str, ...] = ()
+    """The columns of its table; none: all that is not only for sessions."""
 
 
-def unequal_answers(seed: int, count: int, speed: float) -> list[load.Planned]:
+def unequal_answers(seed: int, count: int, speed: float) -> Script:
     """Return 70 % short and 30 % long answers at 95 % of what four servers of 32 slots can do."""
-    return load.bimodal(seed, 33.0, count, speed)
+    return Script(load.bimodal(seed, 33.0, count, speed))
 
 
 TENANTS = 24
@@ -93,7 +99,7 @@ SKEW = 1.2
 RATE = 60.0
 
 
-def tenants(seed: int, count: int, speed: float) -> list[load.Planned]:
+def tenants(seed: int, count: int, speed: float) -> Script:
     """Return questions under 24 system prompts."""
     dice = random.Random(seed)
     prompts = [f"Tenant {number} of {seed}. " * (SYSTEM_BYTES // 16) for number in range(TENANTS)]
@@ -107,7 +113,7 @@ def tenants(seed: int, count: int, speed: float) -> list[load.Planned]:
         planned.append(
             load.Planned(now / speed, tokens, prompt, headers={"X-Session-Id": f"tenant-{tenant}"})
         )
-    return planned
+    return Script(planned)
 
 
 ANSWERS = Workload(
@@ -121,7 +127,43 @@ PREFIXES = Workload(
     # 36,000 for the prompts of eight tenants, and as much for what is being answered.
     {"slots": 64, "profile": "h100-8b", "kv_tokens": 72_000}, tenants,
 )  # fmt: skip
-WORKLOADS = {work.name: work for work in (ANSWERS, PREFIXES)}
+ENGINE = {
+    "slots": 32, "profile": "h100-8b", "kv_tokens": 384_000,
+    "changes": {"step": 0.006, "per_request": 0.0002, "per_kv_token": 0.0, "per_prefill_token": 1 / 10_000,
+                "batch_tokens": 2048},
+}  # fmt: skip
+"""A step of 6 ms and 0.2 ms a request, 10,000 prompt tokens a second, a prefix cache of 384,000 tokens."""
+SMALL = ENGINE | {"kv_tokens": 10_000}
+"""A prefix cache for a third of 24 prompts of 750 tokens beside what is being answered."""
+SESSIONS = ("hits", "first_p50", "first_p99", "makespan", "busiest", "moved", "failed", "cpu_s")
+SINGLE = ("hits", "first_p50", "first_p99", "whole_p99", "busiest", "failed", "cpu_s")
+AGENTS = Workload(
+    "agents", "64 agents with one system prompt of 4,500 tokens, 12 turns each, four servers",
+    4.0, ENGINE, Simulated("agents").script, requests=64 * 12, figures=SESSIONS,
+)  # fmt: skip
+KINDS = Workload(
+    "kinds", "256 agents of 4 kinds, 6 turns each, eight servers",
+    2.0, ENGINE, Simulated("agents:sessions=256,systems=4,turns=6").script, 8, 256 * 6, SESSIONS,
+)  # fmt: skip
+COMPACTED = Workload(
+    "compacted", "64 agents whose history is replaced by a summary at 100 KB, 24 turns each, four servers",
+    4.0, ENGINE, Simulated("agents:turns=24,compact_tokens=25000").script, requests=64 * 24, figures=SESSIONS,
+)  # fmt: skip
+TENANTS_750 = Workload(
+    "tenants", "Single questions under 24 system prompts of 750 tokens, of which a third fits a cache",
+    4.0, SMALL, Simulated("tenants:skew=1.2", 40.0).script, figures=SINGLE,
+)  # fmt: skip
+HOT = Workload(
+    "hot", "The same, where one tenant has 80 % of the questions",
+    4.0, SMALL, Simulated("tenants:hot=0.8", 40.0).script, figures=SINGLE,
+)  # fmt: skip
+UNSHARED = Workload(
+    "unshared", "Short and long answers to questions that have nothing in common",
+    4.0, ENGINE, Simulated("bimodal", 16.0).script, figures=SINGLE,
+)  # fmt: skip
+WORKLOADS = {
+    work.name: work for work in (ANSWERS, PREFIXES, AGENTS, KINDS, COMPACTED, TENANTS_750, HOT, UNSHARED)
+}
 
 
 class Figures(NamedTuple):
@@ -139,6 +181,12 @@ class Figures(NamedTuple):
     """Seconds of processor time for 1,000 requests."""
     added_ms: float
     """Wall time that it adds to the first token of a prompt of 18 KB on idle servers, median."""
+    makespan: float
+    """From the first request to the end of the last answer."""
+    busiest: float
+    """Requests of the busiest server, as a multiple of the average."""
+    moved: float
+    """Share of turns that went to another server than the one before."""
 
 
 TITLES = dict(
@@ -146,7 +194,7 @@ TITLES = dict(
         Figures._fields,
         (
             "short P99", "first token P50", "first token P99", "whole P50", "whole P99", "hits",
-            "failed of 1,000", "CPU s per 1,000", "adds ms",
+            "failed of 1,000", "CPU s per 1,000", "adds ms", "makespan", "busiest", "moved",
         ),
         strict=True,
     )
@@ -175,7 +223,7 @@ class Bench(NamedTuple):
         return [(subject, runs) for subject, runs in zip(subjects, found, strict=True) if runs]
 
     def _run(self, subject: Subject, work: Workload, seed: int) -> Figures | None:
-        key = f"{work.name} | {subject.title} | {subject.on} | {seed} | {self.requests}"
+        key = f"{work.name} | {subject.title} | {subject.on} | {seed} | {work.requests or self.requests}"
         kept = _read(self.kept)
         if key in kept:
             return Figures(*kept[key])
@@ -193,17 +241,26 @@ class Bench(NamedTuple):
 
     def _measure(self, subject: Subject, work: Workload, seed: int) -> Figures:
         """Run one workload through a balancer that knows nothing yet."""
-        fresh = {"kv_tokens": None, "chunk_s": 0.5} | work.mock
-        renewed(self.mocks, **(fresh | {"speed": work.speed}))
-        with subject.start(self.mocks) as running:
-            planned = work.plan(seed, self.requests, work.speed)
+        fresh = {"kv_tokens": None, "chunk_s": 0.5, "changes": {}} | work.mock
+        mocks = self.mocks[: work.servers]
+        renewed(mocks, **(fresh | {"speed": work.speed}))
+        with subject.start(mocks) as running:
+            script = work.plan(seed, work.requests or self.requests, work.speed)
             before = cpu_seconds(running.pids())
-            results = asyncio.run(load.run(running.url, planned, most_late_s=LATE_S))
-            cpu_s = 1000 * (cpu_seconds(running.pids()) - before) / self.requests
-            hits = statistics.mean(mock.state()["hit_ratio"] for mock in self.mocks)
-            renewed(self.mocks, **(fresh | {"speed": 500.0}))
-            added_ms = 1000 * (first_token(running.url) - first_token(self.mocks[0].url))
-        return figures(results, work.speed, hits, cpu_s, added_ms)
+            results = asyncio.run(
+                load.run(running.url, script.planned, most_late_s=LATE_S, follow=script.follow)
+            )
+            cpu_s = 1000 * (cpu_seconds(running.pids()) - before) / len(results)
+            states = [mock.state() for mock in mocks]
+            hits = sum(state["hit_tokens"] for state in states) / max(
+                1, sum(state["finished_prompt_tokens"] for state in states)
+            )
+            added_ms = 0.0
+            if "added_ms" in columns(work):
+                renewed(mocks, **(fresh | {"speed": 500.0}))
+                added_ms = 1000 * (first_token(running.url) - first_token(mocks[0].url))
+        found = figures(results, work.speed, hits, cpu_s, added_ms)
+        return found._replace(busiest=busiest(results, work.servers), moved=moved(results))
 
 
 def _read(kept: Path | None) -> dict[str, list[float]]:
@@ -216,7 +273,9 @@ def figures(
     results: Sequence[load.Result], speed: float, hits: float, cpu_s: float, added_ms: float
 ) -> Figures:
     """Return the figures of one run."""
-    counted = results[len(results) // 4 :]
+    # All turns of agents count: how a cold fleet fills is a part of what is compared.
+    agents = any(turn_of(result) for result in results)
+    counted = results if agents else results[len(results) // 4 :]
     good = [result for result in counted if result.ok]
     short = [result.latency_s for result in good if result.planned.output_tokens <= SHORT_TOKENS]
     first = [(result.first_s or 0) - result.planned.at_s for result in good]
@@ -235,6 +294,9 @@ def figures(
         failed=1000 * sum(not result.ok for result in results) / len(results),
         cpu_s=cpu_s,
         added_ms=added_ms,
+        makespan=max(result.ended_s for result in results) * speed,
+        busiest=0.0,
+        moved=0.0,
     )
 
 
@@ -262,9 +324,15 @@ def cell(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.2f} ({min(values):.2f}-{max(values):.2f})"
 
 
+def columns(work: Workload) -> tuple[str, ...]:
+    """Return the figures of a workload's table: hits only where prompts have anything in common."""
+    own = tuple(name for name in Figures._fields if name not in {"makespan", "busiest", "moved"})
+    return work.figures or tuple(name for name in own if name != "hits" or work is PREFIXES)
+
+
 def table(work: Workload, rows: Rows) -> str:
-    """Return a Markdown table; hits only where prompts have anything in common."""
-    names = [name for name in Figures._fields if name != "hits" or work is PREFIXES]
+    """Return a Markdown table."""
+    names = columns(work)
     head = " | ".join(TITLES[name] for name in names)
     lines = [f"### {work.title}", "", f"| | on | {head} |", "|---" * (len(names) + 2) + "|"]
     for subject, runs in rows:
@@ -274,11 +342,11 @@ def table(work: Workload, rows: Rows) -> str:
 
 
 def tables(
-    bench: Bench, subjects: dict[str, Sequence[Subject]], seeds: int, only: str | None
+    bench: Bench, subjects: Mapping[str, Sequence[Subject]], seeds: int, only: Sequence[str]
 ) -> Iterator[str]:
     """Yield a table for each workload, or for one alone. `subjects`: by the workload's name."""
     for name, work in WORKLOADS.items():
-        if only in {None, name}:
+        if name in subjects and (not only or name in only):
             yield table(work, bench.rows(subjects[name], work, seeds))
 
 
@@ -287,6 +355,9 @@ def options(line: Any) -> Any:
     line.add_argument("--generation", default="trixie", help="bookworm, trixie or sid")
     line.add_argument("--seeds", type=int, default=5, help="runs of each row")
     line.add_argument("--requests", type=int, default=1600, help="in each run")
-    line.add_argument("--only", choices=tuple(WORKLOADS), help="one of the two workloads")
+    line.add_argument(
+        "--only", choices=tuple(WORKLOADS), action="append", default=[], help="a workload; may be repeated"
+    )
+    line.add_argument("--rows", default="", help="only rows in whose title or program this is")
     line.add_argument("--keep", type=Path, help="file of finished runs: an interrupted bench goes on there")
     return line

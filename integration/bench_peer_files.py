@@ -5,8 +5,12 @@ Changed alone: the port that they listen on, and the servers' names.
 
 from __future__ import annotations
 
-from integration.fleets import SERVERS
+from typing import TYPE_CHECKING
+
 from lbgen.render import RenderedFile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NGINX_SOURCE = "https://docs.vllm.ai/en/latest/deployment/nginx.html"
 """Its `upstream` and `server`; around them the `nginx.conf` that NGINX's official image has."""
@@ -39,7 +43,7 @@ SERVERS
     }
 }
 """
-_NGINX_SERVERS = [f"        server {name}:8000 max_fails=3 fail_timeout=10000s;" for name in SERVERS]
+_NGINX_SERVER = "        server {name}:8000 max_fails=3 fail_timeout=10000s;"
 
 HAPROXY_SOURCE = "/etc/haproxy/haproxy.cfg of Debian's package"
 """Its `defaults`; vLLM's documentation has no file for HAProxy, so behind them the least that balances."""
@@ -67,10 +71,35 @@ backend servers
     balance leastconn
 SERVERS
 """
-_HAPROXY_SERVERS = [f"    server {name} {name}:8000 check" for name in SERVERS]
+_HAPROXY_SERVER = "    server {name} {name}:8000 check"
 
-FILES = {
-    "nginx": (RenderedFile("nginx.conf", _NGINX.replace("SERVERS", "\n".join(_NGINX_SERVERS))),),
-    "haproxy": (RenderedFile("haproxy.cfg", _HAPROXY.replace("SERVERS", "\n".join(_HAPROXY_SERVERS))),),
+STICK_SOURCE = "three lines more: `stick on` a digest of the first and the second message"
+
+_STICK = """\
+    stick-table type string len 48 size 100k expire 30m
+    http-request set-var(txn.second) req.body,json_query($.messages[1].content)
+    http-request set-var(txn.who) req.body,json_query($.messages[0].content),concat(,txn.second),sha1,hex
+    stick on var(txn.who)
+"""
+_BUFFER = "global\n    tune.bufsize 1114112\n"
+
+_FILES = {
+    "nginx": ("nginx.conf", _NGINX, _NGINX_SERVER),
+    "haproxy": ("haproxy.cfg", _HAPROXY, _HAPROXY_SERVER),
+    "stick": (
+        "haproxy.cfg",
+        _HAPROXY.replace("global\n", _BUFFER, 1)
+        .replace("option dontlognull", "option dontlognull\n    option http-buffer-request")
+        .replace("SERVERS", _STICK + "SERVERS"),
+        _HAPROXY_SERVER,
+    ),
 }
-SOURCES = {"nginx": NGINX_SOURCE, "haproxy": HAPROXY_SOURCE}
+
+
+def file(kind: str, names: Sequence[str]) -> tuple[RenderedFile]:
+    """Return a file for these servers: ``nginx``, ``haproxy``, or ``stick`` for HAProxy."""
+    path, text, server = _FILES[kind]
+    return (RenderedFile(path, text.replace("SERVERS", "\n".join(server.format(name=one) for one in names))),)
+
+
+SOURCES = {"nginx": NGINX_SOURCE, "haproxy": HAPROXY_SOURCE, "stick": STICK_SOURCE}

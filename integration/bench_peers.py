@@ -8,27 +8,27 @@ Prints two tables in Markdown; each figure is the median over the seeds, with th
 from __future__ import annotations
 
 import argparse
+import socket
 import subprocess
 import tempfile
 import time
 import venv
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from integration.bench_loads import Bench, Running, Subject, favoured, options, tables
-from integration.bench_peer_files import FILES, SOURCES
-from integration.bench_strategies import LOOSE, SHORTEST, ours, programs, servers
+from integration.bench_peer_files import SOURCES, file
+from integration.bench_strategies import SHORTEST, ours, programs, servers
 from integration.fleets import TARGETS, Proxy
 from lbgen.lab.boxes import fetch
 from lbgen.lab.rig import Rig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from lbgen.lab.boxes import MockBox
 
-PORT = 30_100
 PATIENCE_S = 60.0
 
 
@@ -38,52 +38,64 @@ class Router(NamedTuple):
     name: str
     package: str
     version: str
-    module: str
+    command: tuple[str, ...]
+    """How it is started, in an environment of its own: both gateways have a program `smg`."""
     policies: tuple[str, ...]
 
 
 ROUTERS = (
+    Router("smg", "smg", "1.13.0", ("smg", "launch"), ("cache_aware", "power_of_two", "least_load")),
     Router(
-        "SGLang gateway", "sglang-router", "0.3.2", "sglang_router.launch_router",
-        ("round_robin", "power_of_two", "cache_aware"),
+        "SGLang gateway", "sglang-router", "0.3.2", ("python", "-m", "sglang_router.launch_router"),
+        ("cache_aware",),
     ),
     Router(
-        "vLLM router", "vllm-router", "0.1.17", "vllm_router.launch_router",
-        ("power_of_two", "consistent_hash", "cache_aware"),
+        "vLLM router", "vllm-router", "0.1.17", ("python", "-m", "vllm_router.launch_router"),
+        ("cache_aware", "power_of_two"),
     ),
 )  # fmt: skip
 
 
-def environment() -> Path:
-    """Return the Python of a virtual environment with the routers, made when it is not there yet."""
-    wanted = [f"{router.package}=={router.version}" for router in ROUTERS]
-    folder = Path(tempfile.gettempdir()) / f"lbgen-peers-{'-'.join(router.version for router in ROUTERS)}"
-    python, ready = folder / "bin" / "python", folder / "ready"
+def environment(router: Router) -> Path:
+    """Return the folder of programs of a virtual environment with the router, made when it is not there."""
+    folder = Path(tempfile.gettempdir()) / f"lbgen-peers-{router.package}-{router.version}"
+    ready = folder / "ready"
     if not ready.exists():
         venv.create(folder, clear=True, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
+        wanted = f"{router.package}=={router.version}"
+        subprocess.run([folder / "bin/python", "-m", "pip", "install", "--quiet", wanted], check=True)
         ready.touch()
-    return python
+    return folder / "bin"
 
 
-def routed(python: Path, router: Router, policy: str) -> Subject:
+def routed(router: Router, policy: str) -> Subject:
     """Return a row for a router, which logs as little as it can and is else as it comes."""
 
     @contextmanager
     def start(mocks: Sequence[MockBox]) -> Iterator[Running]:
-        words = ["--host", "127.0.0.1", "--port", str(PORT), "--policy", policy, "--log-level", "error"]
+        port, metrics = free_ports(2)
+        program, *words = router.command
+        words += ["--host", "127.0.0.1", "--port", str(port), "--policy", policy, "--log-level", "error"]
+        words += ["--prometheus-port", str(metrics)]
         urls = ["--worker-urls", *(mock.url for mock in mocks)]
         with tempfile.TemporaryFile() as log:
-            command = [str(python), "-m", router.module, *urls, *words]
+            command = [str(environment(router) / program), *words, *urls]
             process = subprocess.Popen(command, stdout=log, stderr=log)
             try:
-                _wait(process, f"http://127.0.0.1:{PORT}")
-                yield Running(f"http://127.0.0.1:{PORT}", lambda: [process.pid])
+                _wait(process, f"http://127.0.0.1:{port}")
+                yield Running(f"http://127.0.0.1:{port}", lambda: [process.pid])
             finally:
                 process.terminate()
                 process.wait(timeout=PATIENCE_S)
 
     return Subject(policy, router.name, start)
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of this machine that nobody uses now."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [int(one.getsockname()[1]) for one in sockets]
 
 
 def _wait(process: subprocess.Popen[bytes], url: str) -> None:
@@ -98,66 +110,68 @@ def _wait(process: subprocess.Popen[bytes], url: str) -> None:
     raise RuntimeError(f"{process.args!r} does not serve")
 
 
-def by_hand(rig: Rig, generation: str, target: str) -> Subject:
+def by_hand(rig: Rig, generation: str, kind: str) -> Subject:
     """Return a row for a file written by hand."""
+    target = "nginx" if kind == "nginx" else "haproxy"
     proxy = Proxy(generation, target)
 
     @contextmanager
     def start(mocks: Sequence[MockBox]) -> Iterator[Running]:
-        del mocks  # the file names them
-        balancer = rig.balancer(target, proxy.image, FILES[target], probe=None)
+        text = file(kind, [f"gpu-{number}" for number in range(len(mocks))])
+        balancer = rig.balancer(target, proxy.image, text, probe=None)
         favoured(balancer)
         try:
             yield Running(balancer.url, balancer.processes)
         finally:
             balancer.remove()
 
-    return Subject("file written by hand", target, start)
+    return Subject("stick by hand" if kind == "stick" else "file written by hand", target, start)
 
 
-def subjects(rig: Rig, generation: str, python: Path) -> dict[str, Sequence[Subject]]:
+def subjects(rig: Rig, generation: str) -> Mapping[str, Sequence[Subject]]:
     """Return the rows of each workload's table."""
 
     def on(target: str, title: str, **pool: Any) -> Subject:
         return ours(rig, generation, title, target, **pool)
 
-    others = (
-        *(routed(python, router, policy) for router in ROUTERS for policy in router.policies),
-        *(by_hand(rig, generation, target) for target in TARGETS),
-    )
+    routers = tuple(routed(router, policy) for router in ROUTERS for policy in router.policies)
+    others = (*routers, *(by_hand(rig, generation, kind) for kind in ("nginx", "haproxy")))
     least_conn = tuple(on(target, "least_conn", strategy="least_conn") for target in TARGETS)
-    return {
-        "answers": (
-            *others,
-            *least_conn,
-            on("haproxy", "least_conn, max_in_flight 32", max_in_flight=32),
-            on("haproxy", "the same, shortest_first", **SHORTEST),
-        ),
-        "prefixes": (
-            *others,
-            *least_conn,
-            on("nginx", "prefix", strategy="prefix"),
-            on("haproxy", "prefix", strategy="prefix"),
-            on("haproxy", "prefix, load_factor 2", strategy=LOOSE),
-            on("haproxy", "prefix, max_in_flight 48", strategy="prefix", max_in_flight=48),
-        ),
-    }
+    answers = (
+        *others,
+        *least_conn,
+        on("haproxy", "least_conn, max_in_flight 32", max_in_flight=32),
+        on("haproxy", "the same, shortest_first", **SHORTEST),
+    )
+    shared = (
+        on("haproxy", "prefix", strategy="prefix"),
+        by_hand(rig, generation, "stick"),
+        *routers,
+        *least_conn,
+        on("haproxy", "round_robin", strategy="round_robin"),
+        on("nginx", "prefix", strategy="prefix"),
+        ours(rig, generation, "prefix, njs", "nginx", modules=["njs"], strategy="prefix"),
+    )
+    return {"answers": answers} | dict.fromkeys(
+        ("agents", "tenants", "hot", "unshared", "kinds", "compacted", "prefixes"), shared
+    )
 
 
 def main() -> None:
     """Run the command line."""
     line = argparse.ArgumentParser(prog="integration.bench_peers", description=__doc__)
     chosen = options(line).parse_args()
-    python = environment()
     names = ", ".join(f"{router.package} {router.version}" for router in ROUTERS)
     print(
-        f"{names}, {programs(chosen.generation)}; "
-        f"seeds 0 to {chosen.seeds - 1}, {chosen.requests} requests each.\n\n"
-        f"Written by hand: {'; '.join(f'{target}: {source}' for target, source in SOURCES.items())}.\n"
+        f"{names}, {programs(chosen.generation)}; seeds 0 to {chosen.seeds - 1}.\n\n"
+        f"Written by hand: {'; '.join(f'{kind}: {source}' for kind, source in SOURCES.items())}.\n"
     )
     with Rig() as rig:
         bench = Bench(servers(rig), chosen.requests, chosen.keep)
-        rows = subjects(rig, chosen.generation, python)
+        rows = {
+            name: [one for one in those if chosen.rows in f"{one.title} | {one.on}"]
+            for name, those in subjects(rig, chosen.generation).items()
+        }
         for text in tables(bench, rows, chosen.seeds, chosen.only):
             print(text, flush=True)
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from integration.bench_loads import Bench, Running, Subject, favoured, options, tables
-from integration.fleets import SERVERS, TARGETS, Proxy, chat, files
+from integration.fleets import TARGETS, Proxy, chat, files
 from integration.images import resolve, versions
 from lbgen.lab.rig import Rig
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from lbgen.lab.boxes import MockBox
 
+MOST_SERVERS = 8
 LOOSE = {"name": "prefix", "load_factor": 2}
 SHORTEST = {"max_in_flight": 32, "queue": {"order": "shortest_first"}}
 
@@ -32,8 +33,8 @@ def ours(
 
     @contextmanager
     def start(mocks: Sequence[MockBox]) -> Iterator[Running]:
-        del mocks  # the fleet names them
-        fleet = chat(**({"strategy": "least_conn"} | pool))
+        named = f"gpu-[0-{len(mocks) - 1}]:8000"
+        fleet = chat(**({"strategy": "least_conn", "servers": named} | pool))
         if modules:
             fleet["targets"] = {"nginx": {"modules": list(modules)}}
         rendered = files(fleet, proxy)
@@ -92,7 +93,7 @@ def programs(generation: str) -> str:
 
 def servers(rig: Rig) -> list[MockBox]:
     """Start the mock GPU servers."""
-    mocks = rig.mocks(SERVERS, resolve("bookworm", "python"))
+    mocks = rig.mocks([f"gpu-{number}" for number in range(MOST_SERVERS)], resolve("bookworm", "python"))
     for mock in mocks:
         favoured(mock)
     return mocks

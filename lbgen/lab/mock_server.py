@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -21,6 +21,7 @@ from lbgen.simulate.profiles import DEFAULT_PROFILE, NAMES, PROFILES
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Mapping
 
     from lbgen.lab.http_server import Header
 
@@ -47,6 +48,8 @@ class Settings:
     """Shortest time between two pieces of a stream: faster tokens travel together."""
     kv_tokens: int | None = None
     """What the KV cache holds; None: the profile's."""
+    changes: Mapping[str, float] = field(default_factory=dict)
+    """Other figures of the profile (`lbgen.simulate.profiles.Profile`), in place of its own."""
 
 
 class MockGpu:
@@ -202,6 +205,7 @@ class MockGpu:
         profile = profile.with_slots(settings.slots)
         if settings.kv_tokens is not None:
             profile = profile._replace(kv_tokens=settings.kv_tokens)
+        profile = profile._replace(**settings.changes)  # type: ignore[arg-type]  # numbers all
         self._caches = profile.prefix_cache
         self.gpu = Gpu(KeyedEngine(profile), settings.speed, self.record.late)
         self._ready_at = self._loop.time() + settings.load_s

@@ -9,6 +9,7 @@ from lbgen.simulate.peers import PEERS
 from lbgen.strategies.registry import STRATEGIES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
 
     from lbgen.simulate.request import Request
@@ -94,6 +95,7 @@ class Balancer:
 
     def __init__(self, setup: Setup, servers: list[SimulatedServer], random: Random) -> None:
         self.chooser = chooser_of(setup)
+        self._left: Callable[[Request], None] | None = getattr(self.chooser, "left", None)
         self.random = random
         self.views = [View(self, server, server.setup.cap) for server in servers]
         self.queue: list[Waiting] = []
@@ -123,6 +125,11 @@ class Balancer:
         """Return the server for a request; None when every one is full or out."""
         index = self.chooser.choose(request, self.candidates, self.random)
         return None if index is None else self.views[index]
+
+    def left(self, request: Request) -> None:
+        """Note that a request is no longer in flight, for a chooser that counts them by prompt."""
+        if self._left is not None:
+            self._left(request)
 
     def any_available(self) -> bool:
         """Tell whether any server is in rotation."""

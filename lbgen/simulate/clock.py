@@ -151,6 +151,7 @@ class Simulation:
         assert isinstance(view, View)  # noqa: S101 - for the type checker
         request.place = None
         self._leave(now, view)
+        view.balancer.left(request)
         view.server.generated += request.output_tokens
         self.tally.finish(request)
         self._after(now, request)
@@ -185,6 +186,8 @@ class Simulation:
 
     def _fail(self, now: float, request: Request, error: str) -> None:
         request.place = None
+        for balancer in self._balancers:
+            balancer.left(request)
         self.tally.fail(error)
         self._after(now, request)
 

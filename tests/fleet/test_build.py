@@ -156,7 +156,7 @@ class TestPools:
             ("{name: sticky, cookie: c}", "session", {"cookie": "c"}),
             ("{name: session, ip: true}", "session", {"ip": True}),
             ("{name: prefix, bytes: 4KiB}", "prefix",
-             {"key": "system_prompt", "bytes": 4096, "load_factor": 1.25, "scope": "global"}),
+             {"key": "auto", "bytes": 4096, "load_factor": 1.5, "scope": "global"}),
             ("kv_cache", "kv_cache", {"drain_above": 0.95}),
         ],
     )  # fmt: skip

@@ -123,8 +123,8 @@ def test_draws_follow_the_weights(flavour: str) -> None:
 @pytest.mark.parametrize("flavour", ["ideal", "nginx", "haproxy"])
 def test_a_key_keeps_its_server_when_another_one_goes(name: str, flavour: str) -> None:
     servers = [Seen(index) for index in range(5)]
-    made = chooser(name, flavour, load_factor=100.0)
-    keys = {name: lambda number: f"key {number % 50}"}
+    made = chooser(name, flavour, **({"load_factor": 100.0} if name == "prefix" else {}))
+    keys: dict[str, Any] = {name: lambda number: f"key {number % 50}"}
     before = choices(made, servers, 50, **keys)
     assert choices(made, servers, 50, **keys) == before
     assert len(set(before)) == 5
@@ -134,37 +134,96 @@ def test_a_key_keeps_its_server_when_another_one_goes(name: str, flavour: str) -
     assert 2 not in after
 
 
-@pytest.mark.parametrize("flavour", ["ideal", "haproxy"])
-def test_a_hot_prefix_is_bounded(flavour: str) -> None:
-    servers = [Seen(index) for index in range(3)]
-    choices(chooser("prefix", flavour, load_factor=1.25), servers, 9, hold=True, prefix=lambda _: "hot")
-    # Seen on 2.6 with another key: 4, 3 and 2. Fractions of slots go to whom the order of the file favours.
-    assert sorted(server.in_flight for server in servers) in ([2, 3, 4], [1, 4, 4])
+def turns(made: Chooser, servers: list[Seen], conversations: list[str], prompt: str = "p") -> list[int]:
+    """Return where turns of these conversations go, each answered before the next."""
+    dice, chosen = Random(1), []
+    for conversation in conversations:
+        request = Request(0.0, 1, 1, prefix=prompt)
+        request.conversation = conversation
+        index = made.choose(request, servers, dice)
+        assert index is not None
+        chosen.append(index)
+        made.left(request)  # type: ignore[attr-defined]  # this one counts them
+    return chosen
 
 
-def test_a_learned_home_stays_while_others_help_out() -> None:
-    servers = [Seen(index) for index in range(3)]
+def test_a_conversation_stays_where_it_began() -> None:
+    servers = [Seen(index) for index in range(4)]
     made = chooser("prefix", "haproxy")
-    [home] = choices(made, servers, 1, prefix=lambda _: "hot")
-    assert len(set(choices(made, servers, 9, hold=True, prefix=lambda _: "hot"))) == 3
-    for server in servers:
-        server.in_flight = 0
-    assert choices(made, servers, 1, prefix=lambda _: "hot") == [home]
+    names = [f"c{number}" for number in range(12)]
+    begun = turns(made, servers, names)
+    assert turns(made, servers, names) == begun
+    # All share a prompt, which is in every cache soon.
+    assert Counter(turns(made, servers, [f"d{number}" for number in range(32)])) == {0: 8, 1: 8, 2: 8, 3: 8}
 
 
-def test_what_is_over_has_a_second_home() -> None:
-    servers = [Seen(index, in_flight=5) for index in range(4)]
+def test_questions_go_to_the_home_of_their_prompt() -> None:
+    servers = [Seen(index) for index in range(4)]
     made = chooser("prefix", "haproxy")
-    [home] = choices(made, servers, 1, prefix=lambda _: "warm")
-    servers[home].in_flight = 20
-    second = choices(made, servers, 6, prefix=lambda _: "warm")
-    assert len(set(second)) == 1
-    assert second[0] != home
+    rounds = [
+        [turns(made, servers, [f"q{tenant} {number}"], f"t{tenant}")[0] for tenant in range(8)]
+        for number in range(5)
+    ]
+    assert rounds[1:] == rounds[1:2] * 4
+    assert len(set(rounds[1])) == 4
 
 
-def test_servers_that_are_not_alike_are_hashed_by_weight() -> None:
+def test_prompts_alone_decide_where_that_is_asked_for() -> None:
+    servers = [Seen(index) for index in range(4)]
+    made = chooser("prefix", "haproxy", key="system_prompt")
+    assert len(set(turns(made, servers, [f"c{number}" for number in range(60)]))) == 1
+
+
+def test_a_prompt_with_much_in_flight_is_everybodys() -> None:
+    servers = [Seen(index) for index in range(4)]
+    made = chooser("prefix", "haproxy", key="system_prompt")
+    choices(made, servers, 40, hold=True, prefix=lambda _: "hot")
+    assert max(server.in_flight for server in servers) <= 11
+
+
+@pytest.mark.parametrize(("in_flight", "stays"), [(7, True), (12, True), (23, False)])
+def test_a_home_lets_go_at_twice_the_excess(in_flight: int, stays: bool) -> None:
+    servers = [Seen(index, in_flight=4) for index in range(4)]
+    made = chooser("prefix", "haproxy", slack=4)
+    [home] = turns(made, servers, ["c"])
+    servers[home].in_flight = in_flight
+    [now] = turns(made, servers, ["c"])
+    assert (now == home) is stays
+    assert turns(made, servers, ["c"]) == [now]  # where it moved, its history is
+
+
+def test_a_prompt_leaves_an_overloaded_home_for_good() -> None:
+    servers = [Seen(index, in_flight=4) for index in range(4)]
+    made = chooser("prefix", "haproxy", key="system_prompt", slack=4)
+    [home] = turns(made, servers, ["q1"])
+    servers[home].in_flight = 14
+    [moved] = turns(made, servers, ["q2"])
+    servers[home].in_flight = 4
+    assert moved != home
+    assert turns(made, servers, ["q3"]) == [moved]
+
+
+def test_a_dead_home_spreads_its_conversations() -> None:
+    servers = [Seen(index) for index in range(4)]
+    made = chooser("prefix", "haproxy")
+    names = [f"c{number}" for number in range(24)]
+    begun = turns(made, servers, names)
+    servers[1].available = False
+    after = turns(made, servers, names)
+    assert [new for new, old in zip(after, begun, strict=True) if old != 1] == [x for x in begun if x != 1]
+    assert Counter(new for new, old in zip(after, begun, strict=True) if old == 1) == {0: 2, 2: 2, 3: 2}
+
+
+def test_a_home_may_have_more_where_it_weighs_more() -> None:
+    servers = [Seen(0, weight=3, in_flight=12), Seen(1, in_flight=4)]
+    made = chooser("prefix", "haproxy", slack=1, load_factor=1.25)
+    [home] = turns(made, servers, ["c"])
+    assert turns(made, servers, ["c"]) == [home]
+
+
+def test_what_balancers_do_not_share_is_hashed_by_weight() -> None:
     servers = [Seen(0, weight=128), Seen(1, weight=32)]
-    made = chooser("prefix", "haproxy", load_factor=100.0)
+    made = chooser("prefix", "haproxy", load_factor=100.0, hashed=True)
     shares = Counter(choices(made, servers, 500, prefix=lambda number: f"p{number}"))
     assert shares[0] > 300
 

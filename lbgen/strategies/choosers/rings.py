@@ -10,6 +10,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from lbgen.strategies.choosers.turns import Turns, is_open
+from lbgen.strategies.prefix import PrefixParameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -70,12 +71,16 @@ class _Hashing:
     def choose(self, request: RequestView, servers: Sequence[ServerView], random: Random) -> int | None:
         """Return the server of the request's key, or one that has room for more."""
         del random
-        key = request.session if self.key == "session" else request.prefix
+        key = self.key_of(request)
         if key is None:
             return self._spread(servers)
         if servers is not self._servers:
             self._servers, self._ring = servers, _Ring(servers, self.points)
         return self._follow(self._ring.walk(key), servers)
+
+    def key_of(self, request: RequestView) -> str | None:
+        """Return what is hashed of a request; None: it goes to any server."""
+        return request.session if self.key == "session" else request.prefix
 
     def _follow(self, walk: Iterator[int], servers: Sequence[ServerView]) -> int | None:
         raise NotImplementedError
@@ -140,19 +145,20 @@ class LoyalSession(_Hashing):
 
 
 class HashedPrefix(_Bounded):
-    """By the beginning of the prompt."""
+    """By conversation, or by the beginning of the prompt."""
 
-    key = "prefix"
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        super().__init__(parameters)
+        by = PrefixParameters.of(parameters)
+        self.factor = by.load_factor
+        self._by_conversation = by.by_conversation
+
+    def key_of(self, request: RequestView) -> str | None:
+        """Return the conversation where conversations count and the request has one, else its prompt."""
+        return (request.conversation if self._by_conversation else None) or request.prefix
 
 
 class NginxPrefix(_Unbounded):
     """By the beginning of the prompt."""
 
     key = "prefix"
-
-
-class IdealPrefix(_Bounded):
-    """By the beginning of the prompt, on a ring that is even."""
-
-    key = "prefix"
-    points = NGINX_POINTS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lbgen.model import State
 from lbgen.targets.haproxy.auth import barred_rule
 from lbgen.targets.haproxy.checks import check_lines
-from lbgen.targets.haproxy.learned import learned_rules, sticks
+from lbgen.targets.haproxy.learned import hashed_rules, learned_rules, sticks
 from lbgen.targets.haproxy.names import resolvers_name
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.retries import retry_lines, retry_rules
@@ -53,7 +53,7 @@ def _backend(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]
         name,
         syntax(*_settings(made, pool)),
         syntax(*_rules(made, pool, numbered)),
-        () if dynamic else _servers(pool, common),
+        () if dynamic else _servers(made, pool, common),
         templates=syntax(_server_template(pool, common)) if dynamic else (),
         raw=raw,
     )
@@ -108,6 +108,8 @@ def _rules(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]) 
     yield from session_rules(pool)
     if sticks(made.fleet, pool):
         yield from learned_rules(made.fleet, pool, server_ids(pool))
+    elif pool.strategy.name == "prefix":
+        yield from hashed_rules(pool)
     yield from retry_rules(pool)
     if pool.host_header == "backend":
         yield f"http-request set-header Host {made.word(backend_host(pool))}"
@@ -167,10 +169,10 @@ def _server_words(made: Assembly, pool: Pool) -> Iterator[str]:
         yield "proto h2"
 
 
-def _servers(pool: Pool, common: str) -> tuple[ServerLine, ...]:
+def _servers(made: Assembly, pool: Pool, common: str) -> tuple[ServerLine, ...]:
     ids = server_ids(pool)
     agent = pool.strategy.name == "kv_cache"
-    scale = weight_scale(pool)
+    scale = weight_scale(made.fleet, pool)
     lines = []
     for server in pool.servers:
         words = [common] if common else []

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.strategies.prefix import PrefixParameters
 from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.words import duration, refuse
 from lbgen.targets.sessions import session_of
@@ -27,6 +28,8 @@ SCRIPT = "lbgen.lua"
 _HEADERS = 65_536
 """Bytes of a buffer for the headers, beside the body."""
 HIDDEN = "{ var(txn.lb_hidden) -m found }"
+CONVERSATION_BYTES = 16_384
+"""Of the first message, which begins with the same reminders in all sessions of some agents."""
 _UNREAD = "!{ var(txn.lb_size) -m found }"
 _HEAD_START = 30_000
 """Milliseconds: the most that a request with a short answer may overtake."""
@@ -73,7 +76,7 @@ def script_lines(made: Assembly) -> Iterator[str]:
 
 def pool_reads(pool: Pool) -> bool:
     """Tell whether a pool needs what stands in the bodies of its requests."""
-    return bool(_named_by(pool)) or pool.queue.order == "shortest_first"
+    return bool(_asked(pool)) or pool.queue.order == "shortest_first"
 
 
 def _pools(fleet: Fleet, listener: Listener) -> tuple[Pool, ...]:
@@ -89,8 +92,8 @@ def _wanted(fleet: Fleet, listener: Listener) -> tuple[str, ...]:
     shortest = any(pool.queue.order == "shortest_first" for pool in pools)
     if shortest or any(match.max_tokens_over is not None for match in matches):
         wanted.append("tokens")
-    wanted += [_named_by(pool) for pool in pools]
-    return tuple(dict.fromkeys(filter(None, wanted)))
+    wanted += [name for pool in pools for name in _asked(pool)]
+    return tuple(dict.fromkeys(wanted))
 
 
 class Reader:
@@ -128,16 +131,10 @@ def hidden_rules(rules: Rules, condition: str) -> None:
 
 
 def prompt_rules(rules: Rules, listener: Listener) -> None:
-    """Add what the strategies and the queues of a listener's pools make of what was read."""
+    """Add what the queues of a listener's pools make of what was read."""
     pools = _pools(rules.made.fleet, listener)
     if any(pool.queue.order == "shortest_first" for pool in pools):
         _cost_rules(rules)
-    for pool in pools:
-        if pool.strategy.name == "prefix":
-            digest = f"var({named_variable(pool)})"
-            if pool.strategy.parameters.get("scope") == "client":
-                digest += ",concat(.,txn.lb_client)"
-            rules.add(f"http-request set-var({prefix_variable(pool)}) {digest}")
 
 
 def _cost_rules(rules: Rules) -> None:
@@ -154,23 +151,24 @@ def _cost_rules(rules: Rules) -> None:
     )
 
 
-def _named_by(pool: Pool) -> str:
-    """Return by what of the body requests are kept together, as the script calls it; empty: by nothing."""
-    session, parameters = session_of(pool), pool.strategy.parameters
+def _asked(pool: Pool) -> tuple[str, ...]:
+    """Return by what of the body a pool's requests are kept together, as the script calls it."""
+    session = session_of(pool)
     if session is not None:
-        return f"member:{session.body.removeprefix('$.')}" if session.body else ""
+        return (f"member:{session.body.removeprefix('$.')}",) if session.body else ()
     if pool.strategy.name != "prefix":
-        return ""
-    kind = "first_bytes" if parameters.get("key") == "first_bytes" else "system"
-    return f"{kind}:{parameters.get('bytes', 2_048)}"
+        return ()
+    by = PrefixParameters.of(pool.strategy.parameters)
+    conversation = ("cache_key", f"conversation:{CONVERSATION_BYTES}") if by.by_conversation else ()
+    return (*conversation, *((f"{by.prompt}:{by.bytes}",) if by.prompt else ()))
 
 
-def named_variable(pool: Pool) -> str:
-    """Return the variable that the script sets for what keeps a pool's requests together."""
-    kind, _, detail = _named_by(pool).partition(":")
-    return f"txn.lb_{kind}_" + "".join(c if c.isalnum() else f"_{ord(c):02x}" for c in detail)
+def read_variable(pool: Pool, kind: str) -> str:
+    """Return the variable in which the script puts a value of this kind for a pool.
 
-
-def prefix_variable(pool: Pool) -> str:
-    """Return the variable with the digest by which this pool's prompts are told."""
-    return "txn.lb_prefix_" + "".join(c if c.isalnum() else "_" for c in pool.name)
+    Raises `StopIteration` for a kind that the pool has no use for.
+    """
+    name = next(name for name in _asked(pool) if name.partition(":")[0] == kind)
+    detail = name.partition(":")[2]
+    suffix = "_" + "".join(c if c.isalnum() else f"_{ord(c):02x}" for c in detail) if detail else ""
+    return f"txn.lb_{kind}{suffix}"

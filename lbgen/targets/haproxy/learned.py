@@ -1,137 +1,261 @@
-"""Prefixes that HAProxy learns: a stick table says which server is the home of each.
+"""Homes that HAProxy learns: a stick table says where a conversation is, another where a prompt is.
 
-The least busy server becomes a prefix's home. What comes later goes there while that has less than its
-share of all requests in flight. What is over goes to a second home, found and bounded in the same way, and
-what is too much for both to the least busy server. The home never moves while it lives: a table whose entries
-move with every overflow sends prefixes to servers that lack them, whose caches then lose others, until every
-server is busy with prompts that some cache had a minute ago.
-Another table counts by server what is in flight there; `srv_conn` would need a rule for each server.
+Who has a conversation goes to its home. Who begins one goes to the home of its system prompt, else to the
+least busy server, which becomes the home. Three bounds, all on requests in flight above the average, keep a
+home from being overrun: a prompt that alone has half the excess is in every cache, and everybody's; at the
+whole excess a server takes no more prompts, and at twice as much it lets go of conversations, whose history
+costs more to compute elsewhere. `srv_conn` takes no variable: there is a rule for each server.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.model import State
+from lbgen.strategies.prefix import PrefixParameters
 from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, counters
-from lbgen.targets.haproxy.bodies import prefix_variable
+from lbgen.targets.haproxy.bodies import read_variable
 from lbgen.targets.haproxy.features import has
+from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.views import Section, syntax
+from lbgen.targets.haproxy.words import header_sample
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from lbgen.model import Fleet, Pool, Server
+    from lbgen.model import Fleet, Pool
 
 PEERS = "lbgen"
 """The section of the balancers that tell each other what they learned."""
-_FLOOR = 2
-"""Requests in flight that every server may have, however few there are in all."""
-_TABLE = "stick-table type string len 128 size 100k expire 30m"
-_OVER = "{ var(txn.lb_over) -m found }"
-_ASTRAY = "{ var(txn.lb_astray) -m found }"
+_TABLE = "stick-table type string len 48 size 100k expire 30m"
+"""48: a digest in hexadecimal. 30 min: about as long as a busy server's cache keeps what nobody uses."""
+_CONVERSATION, _PROMPT, _HOME, _LOAD = "txn.lb_home_of", "txn.lb_prompt", "txn.lb_home", "txn.lb_load"
+_DECISION = "txn.lb_decision"
+HASHED = _CONVERSATION
+"""What is hashed where nothing is learned."""
+
+
+_SHARE = 150
+"""Percent of a server's share of all requests that make a prompt everybody's."""
+
+
+_ENOUGH = 20
+"""Requests in a minute from which a prompt's share says something."""
+
+
+class _Place(NamedTuple):
+    """A server that can be a home."""
+
+    name: str
+    number: int
+    """Its id, as stick tables know it."""
+    weight: int
+    cap: int | None
 
 
 def sticks(fleet: Fleet, pool: Pool) -> bool:
-    """Tell whether prefixes are learned; otherwise they are hashed.
+    """Tell whether homes are learned; otherwise requests are hashed.
 
-    What one balancer learns all have to know, servers have to be alike, since the bound on their load is
-    the same for all, and a request needs one counter more than its limits take.
+    What one balancer learns all have to know.
     """
-    if pool.strategy.name != "prefix":
-        return False
     shared = fleet.balancers.instances == 1 or fleet.balancers.own is not None
-    alike = len({(server.weight, pool.cap(server)) for server in _serving(pool)}) < 2
-    version = fleet.target("haproxy").version
-    return shared and alike and (has(version, "stick_counters") or counters(fleet) < BUILT_IN_COUNTERS)
+    return pool.strategy.name == "prefix" and shared
 
 
-def counters_with_loads(fleet: Fleet) -> int:
+def counters_with_homes(fleet: Fleet) -> int:
     """Return how many counters a request needs at most."""
-    return counters(fleet) + any(sticks(fleet, pool) for pool in fleet.pools)
+    return counters(fleet) + max((len(_counted(fleet, pool)) for pool in fleet.pools), default=0)
+
+
+def _counted(fleet: Fleet, pool: Pool) -> Mapping[str, int]:
+    """Return what is counted of a pool's requests, the most important first, and by which counter.
+
+    What each prompt has in flight, the requests of all prompts, what each conversation has in flight. Where
+    prompts alone decide (`key: system_prompt`) a popular one stays at its home while that has room.
+    """
+    if not sticks(fleet, pool):
+        return {}
+    by = _parameters(pool)
+    wanted = (
+        *(("prompt",) if by.prompt else ()),
+        *(("all",) if by.prompt and by.by_conversation else ()),
+        *(("conversation",) if by.by_conversation else ()),
+    )
+    first = counters(fleet)
+    free = (
+        len(wanted) if has(fleet.target("haproxy").version, "stick_counters") else BUILT_IN_COUNTERS - first
+    )
+    return {name: first + number for number, name in enumerate(wanted[: max(0, free)])}
 
 
 def learned_tables(fleet: Fleet) -> Iterator[Section]:
-    """Yield the tables of second homes, and those that count what each server has in flight."""
+    """Yield the tables of prompts."""
     for pool in fleet.pools:
-        if sticks(fleet, pool):
-            yield Section(Syntax(f"backend {_second(pool)} from lbgen"), syntax(_table(fleet)))
-            # Far more than a backend can have servers; counts last as long as the requests.
-            counted = "stick-table type integer size 10k expire 1h store conn_cur"
-            yield Section(Syntax(f"backend {_loads(pool)} from lbgen"), syntax(counted))
+        if sticks(fleet, pool) and _parameters(pool).prompt:
+            counted = " store conn_cur,http_req_rate(1m)" if "prompt" in _counted(fleet, pool) else ""
+            table = syntax(f"{_table(fleet)}{counted}")
+            yield Section(Syntax(f"backend {_prompts(pool)} from lbgen"), table)
 
 
 def learned_lines(fleet: Fleet, pool: Pool) -> Iterator[str]:
     """Yield the lines of a backend by which it remembers."""
     yield "balance leastconn"
-    yield _table(fleet)
-    prefix, second = f"var({prefix_variable(pool)})", f"table {_second(pool)}"
-    yield f"stick match {prefix} unless {_OVER}"
-    yield f"stick store-request {prefix} unless {_OVER}"
-    yield f"stick match {prefix} {second} if {_OVER} !{_ASTRAY}"
-    yield f"stick store-request {prefix} {second} if {_OVER}"
+    by = _parameters(pool)
+    if by.by_conversation:
+        yield _table(fleet) + (" store conn_cur" if "conversation" in _counted(fleet, pool) else "")
+        yield f"stick match var({_CONVERSATION}) if {_decided('home')}"
+        yield f"stick store-request var({_CONVERSATION}) unless {_decided('home')}"
+    if by.prompt:
+        prompts = f"table {_prompts(pool)}"
+        yield f"stick match var({_PROMPT}) {prompts} if {_decided('prompt')}"
+        # A home that was passed over moves. One whose prompt is everybody's would move all the time.
+        yield f"stick store-request var({_PROMPT}) {prompts} if {_decided('least')} !{_POPULAR}"
 
 
 def learned_rules(fleet: Fleet, pool: Pool, ids: Mapping[str, int]) -> Iterator[str]:
-    """Yield the rules that find a prefix's homes, and whether one has its share of requests in flight."""
-    yield from _share(pool)
-    yield from _look(fleet, pool, ids, "home")
-    yield f"http-request set-var(txn.lb_over) bool(true) if {_known('home')} !{_tracked(fleet)}"
-    yield from _look(fleet, pool, ids, "second")
-    yield f"http-request set-var(txn.lb_astray) bool(true) if {_OVER} !{_tracked(fleet)}"
-    # Whoever has no home here is counted from the answer's beginning on, when the server is known.
-    yield f"http-response track-sc{counters(fleet)} srv_id table {_loads(pool)}"
+    """Yield the rules that find a request's home and decide whether it goes there."""
+    by, places = _parameters(pool), tuple(_places(pool, ids))
+    counted = _counted(fleet, pool)
+    yield f"http-request set-var({_DECISION}) str(least)"
+    yield from _excess(pool, by)
+    if by.by_conversation:
+        yield from _conversation_rules(pool, by, counted.get("conversation"))
+    if by.prompt:
+        yield from _prompt_rules(pool, by, counted)
+    yield from _loads(pool, places)
+    # One subtraction alone: from a negative number it gives the largest there is (seen on 2.6.12).
+    yield "http-request set-var(txn.lb_room) var(txn.lb_average)"
+    room = f"{{ var({_LOAD}),sub(txn.lb_room) lt 0 }}"
+    for decision, instead in (("prompt", "least"), ("home", "moved")):
+        yield "http-request set-var(txn.lb_room) var(txn.lb_room),add(txn.lb_excess)"
+        yield f"http-request set-var({_DECISION}) str({instead}) if {_decided(decision)} !{room}"
 
 
-def _share(pool: Pool) -> Iterator[str]:
-    """Yield the rules that reckon how many requests a server may have in flight."""
-    yield f"http-request set-var(txn.lb_alive) nbsrv({pool.name}),mul(100)"
-    factor = round(float(str(pool.strategy.parameters.get("load_factor", 1.25))) * 100)
-    share = f"be_conn({pool.name}),mul({factor}),add(txn.lb_alive),sub(1),div(txn.lb_alive)"
-    yield f"http-request set-var(txn.lb_share) {share}"
-    yield f"http-request set-var(txn.lb_share) int({_FLOOR}) if {{ var(txn.lb_share) -m int lt {_FLOOR} }}"
-    cap = next((pool.cap(server) for server in _serving(pool)), pool.max_in_flight)
-    if cap:
-        # When all are full, waiting at home is better than another server's cache.
-        above = f"{{ var(txn.lb_share) -m int gt {cap} }} {{ be_conn_free({pool.name}) gt 0 }}"
-        yield f"http-request set-var(txn.lb_share) int({cap}) if {above}"
+def hashed_rules(pool: Pool) -> Iterator[str]:
+    """Yield the rules that find what is hashed where balancers do not share what they learn."""
+    by = _parameters(pool)
+    if by.by_conversation:
+        yield from _named(pool, by)
+    unnamed = f"!{{ var({_CONVERSATION}) -m found }}"
+    if by.prompt:
+        prompt = f"var({read_variable(pool, by.prompt)}){_client(by)}"
+        yield f"http-request set-var({HASHED}) {prompt} if {unnamed}"
 
 
-def _look(fleet: Fleet, pool: Pool, ids: Mapping[str, int], name: str) -> Iterator[str]:
-    """Yield the rules that look for a home or a second one, and count the request there if there is room."""
-    table, when = (pool.name, "") if name == "home" else (_second(pool), f" if {_OVER}")
-    known, home = _known(name), f"var(txn.lb_{name})"
-    yield f"http-request set-{home} var({prefix_variable(pool)}),table_server_id({table}){when}"
-    # 0 is an unknown prefix. A server that is being drained would get what is bound to it until the end.
-    homeless = [0, *(ids[server.name] for server in pool.servers if server.state is State.DRAIN)]
-    for number in homeless:
-        yield f"http-request unset-{home} if {known} {{ {home} -m int {number} }}"
-    # Looked at and counted in one rule: 3.2 lets others have their turn after 50 rules, and of a hundred
-    # requests at once 70 saw the same room.
-    room = f"{{ {home},table_conn_cur({_loads(pool)}),sub(txn.lb_share) lt 0 }}"
-    yield f"http-request track-sc{counters(fleet)} {home} table {_loads(pool)} if {known} {room}"
+def _named(pool: Pool, by: PrefixParameters) -> Iterator[str]:
+    """Yield the rules that find what names the conversation: a header, or what the body says."""
+    unnamed = f"!{{ var({_CONVERSATION}) -m found }}"
+    for name in by.headers:
+        sample = header_sample(name)
+        digest = quote(f"req.fhdr({name}){_client(by) or _DIGEST}")
+        yield f"http-request set-var({_CONVERSATION}) {digest} if {unnamed} {{ {sample} -m len gt 0 }}"
+    for kind in ("cache_key", "conversation"):
+        written = f"var({read_variable(pool, kind)}){_client(by)}"
+        yield f"http-request set-var({_CONVERSATION}) {written} if {unnamed}"
 
 
-def _known(name: str) -> str:
-    return f"{{ var(txn.lb_{name}) -m found }}"
+_DIGEST = ",sha1,hex"
 
 
-def _tracked(fleet: Fleet) -> str:
-    return f"{{ sc_tracked({counters(fleet)}) }}"
+def _client(by: PrefixParameters) -> str:
+    """Return the converters that tell clients apart, where they share nothing."""
+    return f",concat(.,txn.lb_client){_DIGEST}" if by.scope == "client" else ""
+
+
+def _excess(pool: Pool, by: PrefixParameters) -> Iterator[str]:
+    """Yield the rules that reckon, in hundredths, the average in flight and what a server may have above."""
+    yield f"http-request set-var(txn.lb_alive) nbsrv({pool.name})"
+    yield f"http-request set-var(txn.lb_average) be_conn({pool.name}),mul(100),div(txn.lb_alive)"
+    caps = [pool.cap(server) for server in pool.servers]
+    cap = None if None in caps else min(filter(None, caps), default=pool.max_in_flight)
+    slack, percent = by.slack_for(cap) * 100, round(by.load_factor * 100) - 100
+    yield f"http-request set-var(txn.lb_excess) var(txn.lb_average),mul({percent}),div(100)"
+    yield f"http-request set-var(txn.lb_excess) int({slack}) if {{ var(txn.lb_excess) -m int lt {slack} }}"
+    # Twice the average and half the excess, and the request itself, which is counted when it is compared.
+    yield "http-request set-var(txn.lb_most) var(txn.lb_average),mul(2),add(txn.lb_excess),add(200)"
+
+
+_POPULAR = "{ var(txn.lb_popular) -m found }"
+
+
+def _conversation_rules(pool: Pool, by: PrefixParameters, own: int | None) -> Iterator[str]:
+    """Yield the rules that find the conversation's home; `own`: the number of the conversation's counter."""
+    yield from _named(pool, by)
+    if own is not None:
+        # So many at a time are no conversation, but requests that happen to be alike.
+        yield f"http-request track-sc{own} var({_CONVERSATION}) table {pool.name}"
+        yield f"http-request unset-var({_CONVERSATION}) if {_many(own)}"
+    yield f"http-request set-var({_HOME}) var({_CONVERSATION}),table_server_id({pool.name})"
+    yield f"http-request set-var({_DECISION}) str(home) if {{ var({_HOME}) -m int gt 0 }}"
+
+
+def _prompt_rules(pool: Pool, by: PrefixParameters, counted: Mapping[str, int]) -> Iterator[str]:
+    """Yield the rules that find the home of the prompt, for who has none of a conversation.
+
+    A prompt is everybody's when it has much in flight, or a large share of all requests.
+    """
+    yield f"http-request set-var({_PROMPT}) var({read_variable(pool, by.prompt or '')}){_client(by)}"
+    free, popular = _decided("least"), "http-request set-var(txn.lb_popular) bool(true)"
+    if "prompt" in counted:
+        yield f"http-request track-sc{counted['prompt']} var({_PROMPT}) table {_prompts(pool)}"
+        yield f"{popular} if {_many(counted['prompt'])}"
+        free += f" !{_POPULAR}"
+    if "all" in counted:
+        yield f"http-request track-sc{counted['all']} str(all) table {_prompts(pool)}"
+        yield f"http-request set-var(txn.lb_share) sc_http_req_rate({counted['all']}),mul({_SHARE})"
+        share = f"sc_http_req_rate({counted['prompt']}),mul(txn.lb_alive),mul(100),sub(txn.lb_share)"
+        enough = f"{{ sc_http_req_rate({counted['prompt']}) gt {_ENOUGH} }}"
+        yield f"{popular} if {{ {share} gt 0 }} {enough}"
+    yield f"http-request set-var({_HOME}) var({_PROMPT}),table_server_id({_prompts(pool)}) if {free}"
+    yield f"http-request set-var({_DECISION}) str(prompt) if {free} {{ var({_HOME}) -m int gt 0 }}"
+
+
+def _many(counter: int) -> str:
+    """Return the condition that what is counted has more in flight than a server should have of it."""
+    return f"{{ sc_conn_cur({counter}),mul(200),sub(txn.lb_most) ge 0 }}"
+
+
+def _loads(pool: Pool, places: tuple[_Place, ...]) -> Iterator[str]:
+    """Yield the rules that look up what the home has in flight, if it serves and has room.
+
+    By weight: twice as much is as little for a server of twice the weight. When all servers are full, waiting
+    at home is better than another server's cache.
+    """
+    weights = sum(place.weight for place in places)
+    for place in places:
+        share = Fraction(weights, len(places) * place.weight) * 100
+        load = f"srv_conn({pool.name}/{place.name}),mul({share.numerator})"
+        if share.denominator > 1:
+            load += f",div({share.denominator})"
+        home = f"{{ var({_HOME}) -m int {place.number} }} {{ srv_is_up({pool.name}/{place.name}) }}"
+        room = f" {{ srv_conn_free({pool.name}/{place.name}) gt 0 }}" if place.cap else ""
+        full = f" or {home} {{ be_conn_free({pool.name}) le 0 }}" if place.cap else ""
+        yield f"http-request set-var({_LOAD}) {load} if {home}{room}{full}"
+
+
+def _places(pool: Pool, ids: Mapping[str, int]) -> Iterator[_Place]:
+    """Yield the servers that can be homes: one that is being drained is nobody's."""
+    if pool.discover and pool.discover.dns:
+        for number in range(1, pool.discover.max + 1):
+            yield _Place(f"server-{number}", number, 1, pool.max_in_flight)
+    for server in pool.servers:
+        if server.weight and server.state is State.UP:
+            yield _Place(server.name, ids[server.name], server.weight, pool.cap(server))
+
+
+def _decided(decision: str) -> str:
+    return f"{{ var({_DECISION}) -m str {decision} }}"
+
+
+def _parameters(pool: Pool) -> PrefixParameters:
+    return PrefixParameters.of(pool.strategy.parameters)
 
 
 def _table(fleet: Fleet) -> str:
     return f"{_TABLE} peers {PEERS}" if fleet.balancers.own else _TABLE
 
 
-def _second(pool: Pool) -> str:
-    return f"second:{pool.name}"
-
-
-def _serving(pool: Pool) -> tuple[Server, ...]:
-    return tuple(server for server in pool.servers if server.weight and server.state is State.UP)
-
-
-def _loads(pool: Pool) -> str:
-    return f"load:{pool.name}"
+def _prompts(pool: Pool) -> str:
+    return f"prompt:{pool.name}"

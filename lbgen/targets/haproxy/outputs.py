@@ -14,7 +14,7 @@ from lbgen.targets.haproxy.bodies import SCRIPT, reads_text, script_lines
 from lbgen.targets.haproxy.buffers import REWRITE, buffer_size
 from lbgen.targets.haproxy.edge import frontends, groups
 from lbgen.targets.haproxy.features import has
-from lbgen.targets.haproxy.learned import counters_with_loads, learned_tables
+from lbgen.targets.haproxy.learned import counters_with_homes, learned_tables
 from lbgen.targets.haproxy.logs import log_target
 from lbgen.targets.haproxy.metrics import METRICS_FILE, metrics_frontend, metrics_text
 from lbgen.targets.haproxy.names import peers, resolvers
@@ -112,7 +112,7 @@ def _process(made: Assembly) -> Process:
     if any(differ_in_authority(listeners) for listeners, _ in groups(fleet.listeners)):
         # No session is resumed: TLS 1.3 would do that for any listener, without its certificate (2.6.12).
         lines.append("tune.ssl.cachesize 0")
-    needed = counters_with_loads(fleet)
+    needed = counters_with_homes(fleet)
     if needed > BUILT_IN_COUNTERS:
         lines.append(f"tune.stick-counters {needed}")
     lines += script_lines(made)

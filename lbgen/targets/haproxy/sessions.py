@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.haproxy.bodies import named_variable
+from lbgen.targets.haproxy.bodies import read_variable
 from lbgen.targets.haproxy.learned import PEERS
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.sessions import only_over_tls, session_of
@@ -83,7 +83,7 @@ def _sample(pool: Pool, by: SessionParameters) -> str:
     if by.query:
         return f"url_param({by.query})"
     if by.body:
-        return f"var({named_variable(pool)})"
+        return f"var({read_variable(pool, 'member')})"
     if by.ip:
         return "src"
     if by.client:

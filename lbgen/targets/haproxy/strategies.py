@@ -5,8 +5,8 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.targets.haproxy.bodies import prefix_variable
-from lbgen.targets.haproxy.learned import learned_lines, sticks
+from lbgen.strategies.prefix import PrefixParameters
+from lbgen.targets.haproxy.learned import HASHED, learned_lines, sticks
 from lbgen.targets.haproxy.sessions import session_lines
 from lbgen.targets.sessions import session_of
 from lbgen.vocabulary import Refused
@@ -71,8 +71,8 @@ def _prefix(fleet: Fleet, pool: Pool) -> Iterator[str]:
     if sticks(fleet, pool):
         yield from learned_lines(fleet, pool)
         return
-    factor = pool.strategy.parameters.get("load_factor", 1.25)
-    yield from _hash(f"var({prefix_variable(pool)})", round(float(str(factor)) * 100))
+    by = PrefixParameters.of(pool.strategy.parameters)
+    yield from _hash(f"var({HASHED})", round(by.load_factor * 100))
 
 
 def _hash(key: str, factor: int) -> Iterator[str]:
@@ -100,13 +100,13 @@ def server_ids(pool: Pool) -> Mapping[str, int]:
     return {name: number for number, name in taken.items()}
 
 
-def weight_scale(pool: Pool) -> int:
+def weight_scale(fleet: Fleet, pool: Pool) -> int:
     """Return by what the weights are multiplied; HAProxy's largest weight is 256."""
     most = 256 // max((server.weight for server in pool.servers), default=1) if pool.servers else 1
     if pool.strategy.name == "kv_cache":
         # The agent answers in percent of the weight, in whole numbers: 20 % of 1 would be 0 (seen on 2.6).
         return max(most, 1)
-    if pool.strategy.name in HASHING:
+    if pool.strategy.name in HASHING and not sticks(fleet, pool):
         # A server has 16 points on the ring for each unit: with 16 alone the shares were 18, 10 and 2 of 30.
         return max(min(most, 64), 1)
     return 1

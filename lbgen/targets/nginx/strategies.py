@@ -111,9 +111,8 @@ def _prefix(made: Assembly, pool: Pool) -> Syntax:
 def _prefix_key(made: Assembly, pool: Pool) -> Syntax:
     by = pool.strategy.parameters
     octets = by.get("bytes")
-    key = bodies.prompt_key(
-        made, str(by.get("key") or "system_prompt"), octets if isinstance(octets, int) else 2_048
-    )
+    kind = "first_bytes" if by.get("key") == "first_bytes" else "system_prompt"
+    key = bodies.prompt_key(made, kind, octets if isinstance(octets, int) else 2_048)
     if by.get("scope") == "client":
         entries = [('""', '""'), ("default", f'"$lb_client:{key}"')]
         key = made.map(key, f"{key}_by_client", entries)

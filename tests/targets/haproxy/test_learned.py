@@ -1,4 +1,4 @@
-"""When HAProxy learns prefixes, and when it hashes them."""
+"""When HAProxy learns homes, and by what rules; when it hashes."""
 
 from __future__ import annotations
 
@@ -7,46 +7,93 @@ import pytest
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
 from lbgen.render import render
+from lbgen.secret_values import StandInSecrets
 
 ALIKE = '"gpu-[0-3]:8000"'
-HASHED = "balance hash var(txn.lb_prefix_chat)"
+HASHED = "balance hash var(txn.lb_home_of)"
 
 
-def backend(servers: str = ALIKE, more: str = "", rest: str = "", version: str = "2.6") -> list[str]:
-    """Return the lines of the pool's backend."""
-    pool = f"engine: vllm, strategy: {{name: prefix, load_factor: 1.5}}, servers: {servers}{more}"
+def text(
+    strategy: str = "prefix", servers: str = ALIKE, more: str = "", rest: str = "", version: str = "2.6"
+) -> str:
+    """Return the configuration of a pool."""
+    pool = f"engine: vllm, strategy: {strategy}, servers: {servers}{more}"
     source = Source("fleet.yaml", f"pools:\n  chat: {{{pool}}}\n{rest}")
     loaded = load([source], environ={}, targets=("haproxy",), versions={"haproxy": version})
     assert loaded.fleet is not None, loaded.problems
-    text = render(loaded.fleet, "haproxy")[0].text
-    return [line.strip() for line in text.partition("\nbackend chat ")[2].splitlines()]
+    return render(loaded.fleet, "haproxy", secrets=StandInSecrets())[0].text
 
 
-@pytest.mark.parametrize("more", ["", ", max_in_flight: 8"])
-def test_servers_that_are_alike_learn(more: str) -> None:
-    lines = backend(more=more)
-    assert HASHED not in lines
-    assert "balance leastconn" in lines
-    assert any(line.startswith("stick-table ") for line in lines)
-    assert any(line.startswith("stick match ") and " table second:chat " in line for line in lines)
-    share = "be_conn(chat),mul(150),add(txn.lb_alive),sub(1),div(txn.lb_alive)"
-    assert f"http-request set-var(txn.lb_share) {share}" in lines
-    assert any("be_conn_free(chat)" in line for line in lines) == bool(more)
+def backend(*words: str, **more: str) -> list[str]:
+    """Return the lines of the pool's backend."""
+    return [line.strip() for line in text(*words, **more).partition("\nbackend chat ")[2].splitlines()]
 
 
 @pytest.mark.parametrize(
-    ("servers", "rest"),
+    "servers",
     [
-        ('[{address: "gpu-0:8000", weight: 2}, "gpu-1:8000"]', ""),
-        ('[{address: "gpu-0:8000", max_in_flight: 2}, "gpu-1:8000"]', ""),
-        (ALIKE, "balancers: 2\n"),
+        ALIKE,
+        '[{address: "gpu-0:8000", weight: 2}, "gpu-1:8000"]',
+        '[{address: "a:1", max_in_flight: 2}, "b:1"]',
     ],
-    ids=["weights", "caps", "balancers"],
+    ids=["alike", "weights", "caps"],
 )
-def test_otherwise_they_hash(servers: str, rest: str) -> None:
-    lines = backend(servers, rest=rest)
+def test_homes_are_learned_whatever_the_servers(servers: str) -> None:
+    lines = backend(servers=servers)
+    assert "balance leastconn" in lines
+    assert HASHED not in lines
+    assert sum(line.startswith("stick match ") for line in lines) == 2
+
+
+def test_balancers_that_share_nothing_hash_conversations() -> None:
+    lines = backend(rest="balancers: 2\n")
     assert HASHED in lines
+    assert "hash-balance-factor 150" in lines
     assert not any(line.startswith("stick") or "track-sc" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("key", "tables", "matches"),
+    [("auto", 2, 2), ("conversation", 1, 1), ("system_prompt", 1, 1), ("first_bytes", 1, 1)],
+)
+def test_a_key_has_the_tables_that_it_needs(key: str, tables: int, matches: int) -> None:
+    whole = text(f"{{name: prefix, key: {key}}}")
+    assert whole.count("stick-table ") == tables
+    assert whole.count("stick match ") == matches
+    assert ("first_bytes:2048" in whole) == (key == "first_bytes")
+    assert ("cache_key" in whole) == (key in {"auto", "conversation"})
+
+
+def test_the_first_header_that_is_there_names_the_conversation() -> None:
+    lines = backend("{name: prefix, headers: [X-A, X-B]}")
+    named = [line.split("req.fhdr(")[1].split(")")[0] for line in lines if "req.fhdr(" in line]
+    assert named == ["X-A", "X-B"]
+    assert all("-m len gt 0" in line for line in lines if "req.fhdr(" in line)  # an empty name is none
+
+
+def test_bounds_follow_the_parameters() -> None:
+    lines = backend("{name: prefix, load_factor: 1.25, slack: 3}")
+    excess = "http-request set-var(txn.lb_excess)"
+    assert f"{excess} var(txn.lb_average),mul(25),div(100)" in lines
+    assert f"{excess} int(300) if {{ var(txn.lb_excess) -m int lt 300 }}" in lines
+
+
+@pytest.mark.parametrize(("cap", "slack"), [("8", 2), ("32", 8), ("200", 8), ("2", 1)])
+def test_slack_follows_the_cap(cap: str, slack: int) -> None:
+    lines = backend(more=f", max_in_flight: {cap}")
+    assert any(f"int({slack * 100}) if" in line for line in lines)
+
+
+def test_a_load_counts_by_weight() -> None:
+    lines = backend(servers='[{address: "a:1", weight: 3}, {address: "b:1"}]')
+    loads = [line.split("set-var(txn.lb_load) ")[1].split()[0] for line in lines if "lb_load) srv" in line]
+    assert loads == ["srv_conn(chat/a),mul(200),div(3)", "srv_conn(chat/b),mul(200)"]
+
+
+def test_a_full_home_is_passed_over_unless_all_are() -> None:
+    [line] = [line for line in backend(more=", max_in_flight: 8") if "srv_conn(chat/gpu-0)" in line]
+    assert "{ srv_conn_free(chat/gpu-0) gt 0 }" in line
+    assert "{ be_conn_free(chat) le 0 }" in line
 
 
 LIMITS = """
@@ -57,15 +104,40 @@ listeners:
 """
 
 
-def test_requests_are_counted_beside_their_limits() -> None:
-    assert HASHED in backend(rest=LIMITS)
-    assert any("track-sc3" in line for line in backend(rest=LIMITS, version="3.0"))
-    assert any("track-sc0" in line for line in backend())
+def test_prompts_are_counted_beside_limits() -> None:
+    assert any("track-sc1 str(all)" in line for line in backend())
+    limited = backend(rest=LIMITS)
+    assert not any("track-sc" in line for line in limited)  # 2.6 has three counters
+    assert "balance leastconn" in limited
+    newer = text(rest=LIMITS, version="3.0")
+    assert "track-sc4 str(all)" in newer
+    assert "tune.stick-counters 6" in newer
 
 
 def test_a_server_that_is_being_drained_is_nobodys_home() -> None:
-    drained = backend('[{address: "gpu-0:8000", state: drain}, "gpu-1:8000", "gpu-2:8000"]')
-    assert HASHED not in drained
-    [own] = [line.split(" id ")[1].split()[0] for line in drained if line.startswith("server gpu-0 ")]
-    forgotten = [line for line in drained if line.startswith("http-request unset-var(txn.lb_home)")]
-    assert any(line.endswith(f" {own} }}") for line in forgotten)
+    lines = backend(servers='[{address: "gpu-0:8000", state: drain}, "gpu-1:8000", "gpu-2:8000"]')
+    homes = [line for line in lines if "lb_load) srv_conn" in line]
+    assert len(homes) == 2
+    assert not any("gpu-0" in line for line in homes)
+
+
+def test_servers_that_a_name_stands_for_are_homes_too() -> None:
+    pool = "{strategy: prefix, discover: {dns: vllm.svc, port: 8000, max: 3}}"
+    source = Source("fleet.yaml", f"pools:\n  chat: {pool}\n")
+    loaded = load([source], environ={}, targets=("haproxy",), versions={"haproxy": "2.6"})
+    assert loaded.fleet is not None, loaded.problems
+    whole = render(loaded.fleet, "haproxy")[0].text
+    assert whole.count("srv_conn(chat/server-") == 3
+    assert "{ var(txn.lb_home) -m int 3 } { srv_is_up(chat/server-3) }" in whole
+
+
+def test_what_clients_share_is_told_apart_by_client() -> None:
+    rest = (
+        "clients: {a: {key: file:key}}\nlisteners: {default: {bind: 127.0.0.1:8080, auth: {clients: all}}}\n"
+    )
+    lines = backend("{name: prefix, scope: client}", rest=rest)
+    digests = [
+        line for line in lines if "set-var(txn.lb_home_of) " in line or "set-var(txn.lb_prompt)" in line
+    ]
+    assert digests
+    assert all("concat(.,txn.lb_client)" in line for line in digests)
