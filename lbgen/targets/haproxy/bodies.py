@@ -70,8 +70,9 @@ def script_lines(made: Assembly) -> Iterator[str]:
         if has(made.settings.version, "lua_booleans"):
             # Without it 3.2 warns as soon as a script is loaded.
             yield "tune.lua.bool-sample-conversion normal"
-        # One interpreter for each thread: with `lua-load` all would wait for one.
-        yield f"lua-load-per-thread {made.file(SCRIPT)}"
+        # One interpreter for each thread, where all find the file: with `lua-load` all wait for one.
+        per_thread = "-per-thread" if has(made.settings.version, "lua_paths_of_threads") else ""
+        yield f"lua-load{per_thread} {made.file(SCRIPT)}"
 
 
 def pool_reads(pool: Pool) -> bool:

@@ -29,6 +29,9 @@ FEATURES: Mapping[str, Feature] = {
     "http2_window_grows": Feature(Version(3, 2), instead="tune.h2.initial-window-size"),
     # Documented (3.1); seen: unknown on 3.0.11, and 3.2.26 warns where a script is loaded without it.
     "lua_booleans": Feature(Version(3, 1), instead="nothing: older versions have one way only"),
+    # Seen: 2.6.12 and 3.0.11 check a file with a relative path in `lua-load-per-thread` and do not start with
+    # it ("cannot open"): all threads but the first look for it in the folder that they were started in.
+    "lua_paths_of_threads": Feature(Version(3, 2), instead="lua-load"),
     # Seen: "status code 431 not handled" in http-error on 2.6.12 and 3.0.11, fine on 3.2.26.
     "status_431": Feature(Version(3, 2), instead="400, which HAProxy answers to headers that are too large"),
 }
