@@ -323,6 +323,8 @@ class Listener(NamedTuple):
     """The longest headers of a request, in bytes with their line."""
     inspect_body: int
     behind_proxy: bool
+    explain: bool
+    """Answers say why they came from their server."""
     trusted_proxies: tuple[str, ...]
     accept_proxy: bool
     """The PROXY protocol is expected from whoever connects."""

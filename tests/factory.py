@@ -134,6 +134,7 @@ def listener(name: str = "default", **values: Any) -> Listener:
         "header_size": 32 * 1024,
         "inspect_body": 1024**2,
         "behind_proxy": False,
+        "explain": False,
         "trusted_proxies": (),
         "accept_proxy": False,
         "auth": Auth((), "Authorization", "strip", None, (), False),

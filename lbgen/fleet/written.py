@@ -198,7 +198,10 @@ class Tree:
         tree |= self._leaves(path, {"http2": listener.http2, "max_body": format_size(listener.max_body)})
         tree |= self._leaves(path, {"header_size": format_size(listener.header_size)})
         tree["inspect"] = self._leaves((*path, "inspect"), {"body": format_size(listener.inspect_body)})
-        values = {key: getattr(listener, key) for key in ("behind_proxy", "trusted_proxies", "accept_proxy")}
+        values = {
+            key: getattr(listener, key)
+            for key in ("behind_proxy", "explain", "trusted_proxies", "accept_proxy")
+        }
         tree |= self._leaves(path, values)
         tree["auth"] = self._auth(listener.auth, (*path, "auth"))
         limits = (*path, "limits")

@@ -42,6 +42,7 @@ def listener(context: Context, name: str, written: Mapping[str, Any], pools: Seq
         header_size=values["header_size"],
         inspect_body=table.INSPECT.filled(values["inspect"])["body"],
         behind_proxy=values["behind_proxy"],
+        explain=values["explain"],
         trusted_proxies=tuple(items(values, "trusted_proxies")),
         accept_proxy=values["accept_proxy"],
         auth=auth,

@@ -222,6 +222,12 @@ LISTENER = Struct(
         doc="Another proxy stands in front: X-Accel-Buffering is sent for it.",
     ),
     Field(
+        "explain",
+        Boolean(),
+        default=False,
+        doc="Answers say in X-LB-Decision why they came from their server: home, prompt, least, moved.",
+    ),
+    Field(
         "trusted_proxies",
         ListOf(NETWORK, single=True),
         [],

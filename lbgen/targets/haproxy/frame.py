@@ -188,5 +188,8 @@ def late_rules(rules: Rules, listener: Listener) -> None:
     if listener.behind_proxy:
         # A proxy in front that buffers, such as NGINX, is told not to.
         rules.add("http-after-response set-header X-Accel-Buffering no")
+    if listener.explain:
+        decided = "{ var(txn.lb_decision) -m found }"
+        rules.add("http-after-response set-header X-LB-Decision %[var(txn.lb_decision)]", decided)
     if listener.tls and listener.tls.hsts:
         rules.add("http-after-response set-header Strict-Transport-Security max-age=63072000")

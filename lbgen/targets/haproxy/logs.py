@@ -44,7 +44,7 @@ def error_log(logs: Logs, listener: str) -> str:
         return 'error-log-format \'%ci - - [%trl] "-" %ST %B "-" "-"\''
     known = ("time", "status", "bytes_sent", "duration_s")
     fields = {name: _FIELDS[name] if name in known else "null" for name in _FIELDS}
-    texts = dict.fromkeys(("request_id", "client", "method", "path", "pool", "server"), '""')
+    texts = dict.fromkeys(("request_id", "client", "method", "path", "pool", "server", "decision"), '""')
     fields |= {**texts, "listener": f'"{listener}"', "retries": "0"}
     inside = ",".join(f'"{name}":{value}' for name, value in fields.items())
     return f"error-log-format '{{{inside}}}'"
@@ -97,6 +97,7 @@ _FIELDS = {
     "listener": _text("var(txn.lb_listener)"),
     "pool": _text("var(txn.lb_pool)"),
     "server": _text("srv_name"),
+    "decision": _text("var(txn.lb_decision)"),
     "status": "%ST",
     "bytes_sent": "%B",
     "duration_s": "%Ta%[str(e-3)]",

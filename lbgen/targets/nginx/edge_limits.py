@@ -44,6 +44,13 @@ def _http2(fleet: Fleet, verdicts: Verdicts) -> None:
                 verdicts.refused("protocol", route.path, reason, "add tls to the listener")
 
 
+def _explained(fleet: Fleet, verdicts: Verdicts) -> None:
+    for listener in fleet.listeners:
+        if listener.explain:
+            reason = "has no effect: NGINX does not tell why it chose a server"
+            verdicts.degraded("explain", (*listener.path, "explain"), reason, HAPROXY)
+
+
 def _rewrites(fleet: Fleet, verdicts: Verdicts) -> None:
     for route in _routes(fleet):
         grpc = any(fleet.pool(name).protocol == "grpc" for name in route.pools)
@@ -143,6 +150,7 @@ RULES: tuple[Callable[[Fleet, Verdicts], None], ...] = (
     _certificates,
     _http2,
     _rewrites,
+    _explained,
     _reserved,
     _answers,
     _priorities,

@@ -138,3 +138,11 @@ def test_what_clients_share_is_told_apart_by_client() -> None:
     digests = [line for line in lines if line.startswith(named)]
     assert len(digests) == 7
     assert all("concat(.,txn.lb_client),sha1,hex" in line for line in digests)
+
+
+def test_answers_explain_where_they_came_from_when_asked() -> None:
+    rest = "listeners: {default: {bind: 127.0.0.1:8080, explain: true}}\n"
+    header = "http-after-response set-header X-LB-Decision %[var(txn.lb_decision)]"
+    assert header in text(rest=rest)
+    assert header not in text()
+    assert '"decision":%{+Q}[var(txn.lb_decision),json(utf8s)]' in text()
