@@ -139,7 +139,7 @@ SESSIONS = ("hits", "first_p50", "first_p99", "makespan", "busiest", "moved", "f
 SINGLE = ("hits", "first_p50", "first_p99", "whole_p99", "busiest", "failed", "cpu_s")
 AGENTS = Workload(
     "agents", "64 agents with one system prompt of 4,500 tokens, 12 turns each, four servers",
-    4.0, ENGINE, Simulated("agents").script, requests=64 * 12, figures=SESSIONS,
+    2.0, ENGINE, Simulated("agents").script, requests=64 * 12, figures=SESSIONS,
 )  # fmt: skip
 KINDS = Workload(
     "kinds", "256 agents of 4 kinds, 6 turns each, eight servers",
@@ -147,7 +147,7 @@ KINDS = Workload(
 )  # fmt: skip
 COMPACTED = Workload(
     "compacted", "64 agents whose history is replaced by a summary at 100 KB, 24 turns each, four servers",
-    4.0, ENGINE, Simulated("agents:turns=24,compact_tokens=25000").script, requests=64 * 24, figures=SESSIONS,
+    2.0, ENGINE, Simulated("agents:turns=24,compact_tokens=25000").script, requests=64 * 24, figures=SESSIONS,
 )  # fmt: skip
 TENANTS_750 = Workload(
     "tenants", "Single questions under 24 system prompts of 750 tokens, of which a third fits a cache",
@@ -358,6 +358,6 @@ def options(line: Any) -> Any:
     line.add_argument(
         "--only", choices=tuple(WORKLOADS), action="append", default=[], help="a workload; may be repeated"
     )
-    line.add_argument("--rows", default="", help="only rows in whose title or program this is")
+    line.add_argument("--rows", default="", help="only rows whose \"TITLE | PROGRAM\" fits this expression")
     line.add_argument("--keep", type=Path, help="file of finished runs: an interrupted bench goes on there")
     return line

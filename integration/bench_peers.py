@@ -8,6 +8,7 @@ Prints two tables in Markdown; each figure is the median over the seeds, with th
 from __future__ import annotations
 
 import argparse
+import re
 import socket
 import subprocess
 import tempfile
@@ -169,7 +170,7 @@ def main() -> None:
     with Rig() as rig:
         bench = Bench(servers(rig), chosen.requests, chosen.keep)
         rows = {
-            name: [one for one in those if chosen.rows in f"{one.title} | {one.on}"]
+            name: [one for one in those if re.search(chosen.rows, f"{one.title} | {one.on}")]
             for name, those in subjects(rig, chosen.generation).items()
         }
         for text in tables(bench, rows, chosen.seeds, chosen.only):
