@@ -358,6 +358,6 @@ def options(line: Any) -> Any:
     line.add_argument(
         "--only", choices=tuple(WORKLOADS), action="append", default=[], help="a workload; may be repeated"
     )
-    line.add_argument("--rows", default="", help="only rows whose \"TITLE | PROGRAM\" fits this expression")
+    line.add_argument("--rows", default="", help='only rows whose "TITLE | PROGRAM" fits this expression')
     line.add_argument("--keep", type=Path, help="file of finished runs: an interrupted bench goes on there")
     return line
