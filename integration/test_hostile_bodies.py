@@ -1,7 +1,4 @@
-r"""Whatever stands in a body: the balancer lives, others' streams trickle on, and the model is read right.
-
-HAProxy alone so far: whoever makes NGINX read bodies as Python does adds it to `TARGETS`.
-"""
+r"""Whatever stands in a body: the balancer lives, others' streams trickle on, and the model is read right."""
 
 from __future__ import annotations
 
@@ -32,8 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.alone
 
-TARGETS = ("haproxy",)
-PROXIES = tuple(proxy for proxy in EVERY if proxy.target in TARGETS)
+PROXIES = EVERY
 MIB = 1024**2
 JSON = {"Content-Type": "application/json"}
 MODELS = {"model-a": "gpu-0", "org/model-b": "gpu-1"}

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from integration.edge import Edge
     from lbgen.lab.boxes import Balancer
 
-LISTED = ("haproxy",)
-"""NGINX joins when it answers probes of any host, refuses hosts whose authority no handshake asked for, and
-has a TLS profile for each name (1.22 takes the default server's protocols for all)."""
+LISTED = ("nginx", "haproxy")
+"""The targets that hold all of this."""
 
 PLAIN, PLAIN_HOSTS, FIRST = 8080, 8081, 8443
 KEY = "a-key-that-nobody-guesses"

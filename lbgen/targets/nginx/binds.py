@@ -52,6 +52,10 @@ class Binds:
         for sockets in found.values():
             yield tuple(self._at[sockets[0]]), tuple(self._line(socket, default=True) for socket in sockets)
 
+    def shared(self) -> Iterator[tuple[Listener, ...]]:
+        """Yield the listeners of each socket that several share."""
+        yield from (tuple(sharing) for sharing in self._at.values() if len(sharing) > 1)
+
     def default(self, listener: Listener) -> Listener | None:
         """Return the listener that answers for unknown hosts where this one listens; None: the catch-all."""
         sharing = (other for line in _lines(listener) for other in self._at[_socket(line)])

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from lbgen.targets.nginx import json_regex
 from lbgen.targets.nginx.json_regex import Member
 from lbgen.targets.nginx.quoting import escape_regex, regex_word
+from lbgen.targets.nginx.words import size
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
@@ -73,15 +74,15 @@ def max_tokens(made: Assembly) -> Syntax:
     return _first(made, "$lb_tokens", [member(made, key, f"lb_{key}", json_regex.NUMBER) for key in _TOKENS])
 
 
-def state(made: Assembly, most: int | None, *, tokens: bool) -> Syntax:
+def state(made: Assembly, most: int, *, tokens: bool) -> Syntax:
     """Return the variable that is 0 where the body can be read, else why not.
 
-    `most`: bytes that are looked at, where the buffer holds more. `tokens`: their number decides.
+    `most`: bytes that are looked at. `tokens`: their number decides.
     """
-    if most is not None:
-        return _within(made, state(made, None, tokens=tokens), most)
     # What says that it is no JSON, and does not look like it, is none: it has no model.
     claim = made.flag("$content_type", [("default", "other"), ('""', "json"), (regex_word("~*json"), "json")])
+    # The buffer holds a quarter more than is asked for (seen on 1.22.1 to 1.30.6).
+    longer = made.flag("$content_length", [("default", '""'), (regex_word(f"~^(?:{over_regex(most)})$"), "long")])
     entries = [
         ("default", ENCODED),
         (regex_word(f"~*^(?:json:[a-z]+|other:other):0+::{_IDENTITY}$"), READABLE),
@@ -89,8 +90,9 @@ def state(made: Assembly, most: int | None, *, tokens: bool) -> Syntax:
         (regex_word(f"~*^(?:broken|other):[a-z]+:[01]+::{_IDENTITY}$"), BROKEN),
         (regex_word(f"~*^[a-z]+:[a-z]+:[01]+:[^:]*:{_IDENTITY}$"), HIDDEN),
     ]
-    source = f'"{BODY}:{claim}:{_odd(made, tokens=tokens)}:$request_body_file:$http_content_encoding"'
-    return made.map(source, "$lb_body_tokens_state" if tokens else "$lb_body_state", entries)
+    odd = _odd(made, tokens=tokens)
+    source = f'"{BODY}:{claim}:{odd}:{longer}$request_body_file:$http_content_encoding"'
+    return made.map(source, f"$lb_body_state_{size(most)}{'_tokens' if tokens else ''}", entries)
 
 
 def _odd(made: Assembly, *, tokens: bool) -> str:
@@ -103,11 +105,6 @@ def _odd(made: Assembly, *, tokens: bool) -> str:
     if not tokens:
         return name
     return name + made.flag(max_tokens(made), [("default", "0"), (regex_word("~[eE]"), "1")])
-
-
-def _within(made: Assembly, unreadable: Syntax, most: int) -> Syntax:
-    entries = [("default", unreadable), (regex_word(f"~^[^{ENCODED}]:(?:{over_regex(most - 1)})$"), HIDDEN)]
-    return made.map(f'"{unreadable}:$content_length"', f"{unreadable}_{most}", entries)
 
 
 def unknown_model(made: Assembly) -> Syntax:

@@ -134,7 +134,7 @@ def _frame(
         extra=tuple(map(Syntax, made.settings.raw.get("location", ()))),
         split_key="$lb_client" if listener.auth.clients else "$remote_addr",
         tunnels=listener.websocket or any(route.match.websocket for route in listener.routes),
-        inspect=listener.inspect_body if listener.inspect_body < _BODY_BUFFER else None,
+        inspect=listener.inspect_body,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.targets.nginx.binds import Binds
 from lbgen.targets.nginx.errors import PREFIX
 from lbgen.targets.nginx.features import FEATURES, has
 from lbgen.targets.nginx.rates import rate_word
@@ -26,6 +27,22 @@ def _certificates(fleet: Fleet, verdicts: Verdicts) -> None:
             reason = "holds a certificate for each host, and NGINX wants them listed"
             instead = "a listener for each host, with its certificate, on the same bind"
             verdicts.refused("tls.directory", (*listener.path, "tls", "directory"), reason, instead)
+
+
+def _profiles(fleet: Fleet, verdicts: Verdicts) -> None:
+    settings = fleet.target("nginx")
+    if has(settings.version, "own_protocols"):
+        return
+    found = {}
+    for sharing in Binds(fleet, settings).shared():
+        first = sharing[0]
+        for listener in sharing[1:]:
+            if listener.tls and first.tls and listener.tls.profile != first.tls.profile:
+                found[listener.path] = first.name
+    for path, name in found.items():
+        needed = FEATURES["own_protocols"]
+        reason = f"is another than that of '{name}' at the same address, which needs NGINX {needed.since}"
+        verdicts.refused("tls.profile", (*path, "tls", "profile"), reason, needed.instead)
 
 
 def _http2(fleet: Fleet, verdicts: Verdicts) -> None:
@@ -148,6 +165,7 @@ def _routes(fleet: Fleet) -> Iterator[Route]:
 
 RULES: tuple[Callable[[Fleet, Verdicts], None], ...] = (
     _certificates,
+    _profiles,
     _http2,
     _rewrites,
     _explained,

@@ -34,5 +34,5 @@ class Frame(NamedTuple):
     """What tells clients apart for `split … by: client`."""
     tunnels: bool
     """True: WebSocket handshakes are passed on."""
-    inspect: int | None
-    """Bytes of a body that are looked at; None: as many as the buffer holds."""
+    inspect: int
+    """Bytes of a body that are looked at."""

@@ -58,6 +58,7 @@ SUPPORT: tuple[Row, ...] = (
     Row("listeners.*.http2", _D, "without TLS", FEATURES["http2_directive"].since),
     Row("listeners.*.explain", _D, "without the header: NGINX does not tell why it chose a server"),
     Row("listeners.*.tls.directory", _R, "NGINX wants each certificate named"),
+    Row("listeners.*.tls.profile", _R, "two of them at one address", FEATURES["own_protocols"].since),
     Row("listeners.*.status.ready", _D, "NGINX has no active checks: it asks a server when it is asked"),
     Row("listeners.*.limits.*.rate", _D, "per hour: rounded down to whole requests per minute"),
     Row("listeners.*.routes.*.priority", _R, "NGINX has no queue to order"),

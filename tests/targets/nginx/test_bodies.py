@@ -182,7 +182,7 @@ def test_what_is_inspected_may_be_less_than_the_buffer() -> None:
     found = directives(inspect_body=32 * 1024)
     assert args(found, "client_body_buffer_size") == [["1m"]]
     choice = next(block for block in find(found, "map") if block["args"][1] == "$lb_to_1")
-    assert choice["args"][0].startswith("$lb_body_state_32768")
+    assert choice["args"][0].startswith("$lb_body_state_32k")
 
 
 @pytest.mark.parametrize("key", ["system_prompt", "first_bytes"])
