@@ -81,6 +81,8 @@ FLEET: dict[str, Any] = {
     "pools": {"main": {"engine": "vllm", "servers": ["gpu-0:8000"]}},
     "clients": {"team": {"key": "env:KEY"}},
     "listeners": listeners(),
+    # NGINX before 1.30 has one profile for all names of an address, and says so.
+    "targets": {"nginx": {"without": ["tls.profile"]}, "haproxy": {}},
 }
 
 
@@ -192,6 +194,8 @@ def test_no_session_is_resumed_for_another_name(edge: Edge, target: str, newest:
 @pytest.mark.parametrize("target", LISTED)
 @pytest.mark.parametrize("port", WITHOUT_REST)
 def test_each_name_has_its_own_profile(edge: Edge, target: str, port: int) -> None:
+    if target == "nginx" and edge.generation != "sid":
+        return  # refused, unless its loss is accepted
     box, old = edge.balancers[target], ssl.TLSVersion.TLSv1_2
     assert gets(box, port, A, A, context("a", old)) == 0
     assert gets(box, port, B, B, context("b", old)) == 200

@@ -82,7 +82,8 @@ def state(made: Assembly, most: int, *, tokens: bool) -> Syntax:
     # What says that it is no JSON, and does not look like it, is none: it has no model.
     claim = made.flag("$content_type", [("default", "other"), ('""', "json"), (regex_word("~*json"), "json")])
     # The buffer holds a quarter more than is asked for (seen on 1.22.1 to 1.30.6).
-    longer = made.flag("$content_length", [("default", '""'), (regex_word(f"~^(?:{over_regex(most)})$"), "long")])
+    over = regex_word(f"~^(?:{over_regex(most)})$")
+    longer = made.flag("$content_length", [("default", '""'), (over, "long")])
     entries = [
         ("default", ENCODED),
         (regex_word(f"~*^(?:json:[a-z]+|other:other):0+::{_IDENTITY}$"), READABLE),
