@@ -7,7 +7,9 @@ from itertools import permutations
 import pytest
 
 from lbgen.model import Auth, ListenerTls
+from lbgen.targets.nginx.limits import limits
 from lbgen.units import Address
+from lbgen.vocabulary import Version
 from tests import factory
 from tests.targets.nginx.parsed import args, conf, find, locations
 
@@ -102,3 +104,19 @@ def test_preflights_are_free_of_keys_where_cors_answers_them() -> None:
         assert denied.startswith("$lb_denied")
         source = next(block for block in find(content, "map") if block["args"][1] == denied)["args"][0]
         assert "preflight" not in source
+
+
+@pytest.mark.parametrize(("version", "refused"), [("1.22", 1), ("1.26.3", 1), ("1.30.6", 0)])
+def test_two_tls_profiles_at_one_address_are_refused_where_nginx_has_one(version: str, refused: int) -> None:
+    fleet = factory.fleet(
+        listeners=(
+            named("a", ("a.example",), tls=TLS._replace(profile="modern")),
+            named("b", ("b.example",), tls=TLS, path=("listeners", "b")),
+            named("c", ("c.example",), tls=TLS._replace(profile="modern"), path=("listeners", "c")),
+        )
+    )
+    settings = fleet.target("nginx")._replace(version=Version.parse(version))
+    found = list(limits(fleet._replace(targets=(settings,))))
+    assert [problem.path for problem in found if "tls.profile" in problem.message] == [
+        ("listeners", "b", "tls", "profile")
+    ] * refused
