@@ -329,3 +329,16 @@ def test_any_json_reaches_the_right_pool(balancer: Balancer, value: Any, random:
         assert got.code == "odd_spelling", body
         return
     assert (got.status, got.server) == (200, wanted(body)), body
+
+
+@pytest.mark.parametrize("proxy", PROXIES, ids=str)
+def test_every_thread_finds_what_reads_bodies(rig: Rig, running_mocks: list[MockBox], proxy: Proxy) -> None:
+    """From whatever folder it starts: 2.6 and 3.0 look there for the script of their second thread."""
+    renewed(running_mocks)
+    threads = {"targets": {proxy.target: {"threads": 2} if proxy.target == "haproxy" else {}}}
+    started = rig.balancer(proxy.target, proxy.image, files(FLEET | threads, proxy, {"TEAM": "sk-team"}))
+    try:
+        for _ in range(8):
+            assert post(started, b'{"model": "org/model-b"}').server == MODELS["org/model-b"]
+    finally:
+        started.remove()
