@@ -11,6 +11,7 @@ from lbgen.simulate.profiles import DEFAULT_PROFILE, NAMES, PROFILES
 from lbgen.simulate.setup import Detection, QueueSetup, ServerSetup, Setup
 from lbgen.strategies.registry import ALIASES, STRATEGIES
 from lbgen.targets.haproxy.learned import sticks
+from lbgen.targets.nginx.affinity import homes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,7 +39,7 @@ def setup_of(fleet: Fleet, pool: Pool, strategy: str, target: str | None, profil
     return Setup(
         servers=tuple(_server(pool, server, profile_of(server.name, profiles)) for server in pool.servers),
         strategy=strategy,
-        parameters={**defaults, **own, **_hashed(fleet, pool, strategy, target)},
+        parameters={**defaults, **own, **_way(fleet, pool, strategy, target)},
         flavour=flavour if flavour in known.choosers else IDEAL,
         balancers=fleet.balancers.instances,
         queue=None if target == "nginx" else _queue(pool),
@@ -47,12 +48,14 @@ def setup_of(fleet: Fleet, pool: Pool, strategy: str, target: str | None, profil
     )
 
 
-def _hashed(fleet: Fleet, pool: Pool, strategy: str, target: str | None) -> Mapping[str, object]:
-    """Return what tells HAProxy's `prefix` to hash, for a pool where it cannot learn."""
-    if strategy != "prefix" or target != "haproxy":
+def _way(fleet: Fleet, pool: Pool, strategy: str, target: str | None) -> Mapping[str, object]:
+    """Return how a target's version does `prefix` for this fleet, where there are several ways."""
+    if strategy != "prefix" or target is None:
         return {}
-    learned = sticks(fleet, pool._replace(strategy=StrategyChoice(strategy)))
-    return {} if learned else {"hashed": True}
+    asked = pool._replace(strategy=StrategyChoice(strategy))
+    if target == "nginx":
+        return {"way": homes_of(fleet, asked, fleet.target(target))}
+    return {} if sticks(fleet, asked) else {"hashed": True}
 
 
 def profile_of(server: str, texts: Sequence[str]) -> Profile:

@@ -106,7 +106,7 @@ PREFIX = Strategy(
     ),
     choosers={
         "ideal": MadeBy("learned", "HaproxyPrefix"),
-        "nginx": MadeBy("rings", "NginxPrefix"),
+        "nginx": MadeBy("homes", "nginx"),
         "haproxy": MadeBy("learned", "HaproxyPrefix"),
     },
     needs=frozenset({"prefix"}),

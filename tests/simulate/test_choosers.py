@@ -123,7 +123,8 @@ def test_draws_follow_the_weights(flavour: str) -> None:
 @pytest.mark.parametrize("flavour", ["ideal", "nginx", "haproxy"])
 def test_a_key_keeps_its_server_when_another_one_goes(name: str, flavour: str) -> None:
     servers = [Seen(index) for index in range(5)]
-    made = chooser(name, flavour, **({"load_factor": 100.0} if name == "prefix" else {}))
+    more = {"load_factor": 100.0, "key": "system_prompt"} if name == "prefix" else {}
+    made = chooser(name, flavour, **more)
     keys: dict[str, Any] = {name: lambda number: f"key {number % 50}"}
     before = choices(made, servers, 50, **keys)
     assert choices(made, servers, 50, **keys) == before
@@ -145,6 +146,28 @@ def turns(made: Chooser, servers: list[Seen], conversations: list[str], prompt: 
         chosen.append(index)
         made.left(request)  # type: ignore[attr-defined]  # this one counts them
     return chosen
+
+
+@pytest.mark.parametrize("way", ["script", "sticky", "hash"])
+def test_nginx_keeps_conversations_and_spreads_those_of_one_prompt(way: str) -> None:
+    servers = [Seen(index) for index in range(4)]
+    made = chooser("prefix", "nginx", way=way)
+    names = [f"agent {number}" for number in range(200)]
+    dice = Random(1)
+
+    def homes() -> list[int | None]:
+        found = []
+        for name in names:
+            request = Request(0.0, 1, 1, prefix="everybody's")
+            request.conversation = name
+            found.append(made.choose(request, servers, dice))
+            if way == "script":
+                made.left(request)  # type: ignore[attr-defined]  # this one counts them
+        return found
+
+    first = homes()
+    assert homes() == first
+    assert max(first.count(index) for index in range(4)) <= 85
 
 
 def test_a_conversation_stays_where_it_began() -> None:

@@ -13,6 +13,7 @@ from lbgen.fleet.rules.models import RULES as MODELS
 from lbgen.fleet.rules.ports import RULES as PORTS
 from lbgen.fleet.rules.retries import RULES as RETRIES
 from lbgen.fleet.rules.routes import RULES as ROUTES
+from lbgen.fleet.rules.sessions import RULES as SESSIONS
 from lbgen.fleet.rules.timeouts import RULES as TIMEOUTS
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ THEMES: Mapping[str, tuple[Rule, ...]] = {
     "Health": HEALTH,
     "Retries": RETRIES,
     "Capacity": CAPACITY,
+    "Sessions": SESSIONS,
     "Addresses and names": ADDRESSES,
     "The balancer's own addresses": PORTS,
     "Listeners": LISTENERS,

@@ -159,6 +159,12 @@ class HashedPrefix(_Bounded):
 
 
 class NginxPrefix(_Unbounded):
-    """By the beginning of the prompt."""
+    """By conversation, of which a single question is one of its own; or by the beginning of the prompt."""
 
-    key = "prefix"
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        super().__init__(parameters)
+        self._by_conversation = PrefixParameters.of(parameters).by_conversation
+
+    def key_of(self, request: RequestView) -> str | None:
+        """Return what a map finds to hash."""
+        return request.conversation if self._by_conversation else request.prefix

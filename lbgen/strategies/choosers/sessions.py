@@ -10,25 +10,31 @@ from lbgen.strategies.choosers.turns import is_open
 from lbgen.strategies.session import SessionParameters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from random import Random
 
     from lbgen.vocabulary import Chooser, RequestView, ServerView
 
 
+def _session(request: RequestView) -> str | None:
+    return request.session
+
+
 class Remembered:
-    """A session's first server is its home while it lives; `method` finds it, and serves what has no name."""
+    """What has a name has a home while that lives; `method` finds it, and serves what has no name."""
 
-    __slots__ = ("_homes", "_method", "_waits")
+    __slots__ = ("_homes", "_method", "_name", "_waits")
 
-    def __init__(self, method: Chooser, *, waits: bool) -> None:
+    def __init__(
+        self, method: Chooser, *, waits: bool, name: Callable[[RequestView], str | None] = _session
+    ) -> None:
         """Keep sessions; `waits`: who finds the home full waits for it, instead of making another one."""
-        self._method, self._waits = method, waits
+        self._method, self._waits, self._name = method, waits, name
         self._homes: dict[str, int] = {}
 
     def choose(self, request: RequestView, servers: Sequence[ServerView], random: Random) -> int | None:
-        """Return the session's home, or make one."""
-        key = request.session
+        """Return the home, or make one."""
+        key = self._name(request)
         if key is None:
             return self._method.choose(request, servers, random)
         known = self._homes.get(key)

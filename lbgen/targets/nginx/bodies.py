@@ -71,7 +71,9 @@ def model(made: Assembly) -> Syntax:
 
 def max_tokens(made: Assembly) -> Syntax:
     """Return the variable with the most tokens that the request allows; empty: it does not say."""
-    return _first(made, "$lb_tokens", [member(made, key, f"lb_{key}", json_regex.NUMBER) for key in _TOKENS])
+    return first_of(
+        made, "$lb_tokens", [member(made, key, f"lb_{key}", json_regex.NUMBER) for key in _TOKENS]
+    )
 
 
 def state(made: Assembly, most: int, *, tokens: bool) -> Syntax:
@@ -144,10 +146,36 @@ def prompt_key(made: Assembly, kind: str, octets: int) -> Syntax:
     begun = json_regex.beginning(octets)
     chat = [member(made, "messages", f"lb_messages_{octets}", begun)]
     if kind == "system_prompt":
-        system = member(made, "system", "lb_system", json_regex.WHOLE)
-        chat = [system, member(made, "messages", "lb_first_message", json_regex.FIRST)]
+        chat = [*_systems(made), member(made, "messages", "lb_first_messages", json_regex.FIRST)]
     others = [member(made, key, f"lb_{key}_{octets}", begun) for key in ("prompt", "input")]
-    return _first(made, f"$lb_prompt_{kind}_{octets}", [*chat, *others])
+    return first_of(made, f"$lb_prompt_{kind}_{octets}", [*chat, *others])
+
+
+def conversation_key(made: Assembly) -> Syntax:
+    """Return the variable with what tells a conversation in the body: empty where nothing does.
+
+    ``prompt_cache_key``; else the system prompt with the first message after it, as they are written.
+    """
+    system = first_of(made, "$lb_system_text", _systems(made))
+    openings = [_opening(made, key) for key in ("messages", "input")]
+    opening = first_of(made, "$lb_opening", openings)
+    whole = made.map(opening, "$lb_opened", [('""', '""'), ("default", f'"{system}{opening}"')])
+    return first_of(
+        made, "$lb_conversation", [member(made, "prompt_cache_key", "lb_cache_key", json_regex.TEXT), whole]
+    )
+
+
+def _systems(made: Assembly) -> list[Syntax]:
+    keys = ("system", "instructions")
+    return [member(made, key, f"lb_{key}", json_regex.WHOLE) for key in keys]
+
+
+def _opening(made: Assembly, key: str) -> Syntax:
+    """Return the variable with the first message, and the second where the first is the system prompt."""
+    first = member(made, key, f"lb_first_{key}", json_regex.FIRST)
+    two = member(made, key, f"lb_two_{key}", json_regex.FIRST_TWO)
+    system = regex_word(r'~"role"\s*:\s*"(?:system|developer)"')
+    return made.map(first, f"$lb_opening_{key}", [("default", first), (system, two)])
 
 
 def text_member(made: Assembly, path: str) -> Syntax:
@@ -159,7 +187,7 @@ def text_member(made: Assembly, path: str) -> Syntax:
     return member(made, outer, f"lb_member_{zlib.crc32(path.encode()):08x}", value)
 
 
-def _first(made: Assembly, name: str, variables: list[Syntax]) -> Syntax:
+def first_of(made: Assembly, name: str, variables: list[Syntax]) -> Syntax:
     """Return the variable with the first of these that is not empty."""
     later = variables[-1]
     for number, variable in list(enumerate(variables[:-1]))[::-1]:

@@ -35,6 +35,9 @@ WHOLE = f"(?<NAME> {_TEXT} | {_NESTED} | )"
 FIRST = rf"(?> \[?+ {_SPACE} (?<NAME> {_NESTED} | {_TEXT} | ) )"
 """The first item of a list."""
 
+FIRST_TWO = rf"(?> \[?+ {_SPACE} (?<NAME> {_NESTED} (?: {_SPACE} , {_SPACE} {_NESTED} )?+ | ) )"
+"""The first two items of a list, or the one that there is, with what stands between them."""
+
 
 def beginning(octets: int) -> str:
     """Return what captures the first bytes of a value and of what follows it."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.model import State
 from lbgen.targets.nginx.words import slugs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from lbgen.model import Fleet, Pool
+    from lbgen.model import Fleet, Pool, Server
     from lbgen.targets.spec import Syntax
 
 
@@ -43,3 +44,8 @@ def _capped(pool: Pool) -> bool:
 def has_servers(pool: Pool) -> bool:
     """Tell whether a pool has anything that an upstream block could list."""
     return bool(pool.servers) or bool(pool.discover and pool.discover.dns)
+
+
+def serving(pool: Pool) -> tuple[Server, ...]:
+    """Return the servers that take requests, backups among them."""
+    return tuple(server for server in pool.servers if server.weight and server.state is State.UP)

@@ -98,7 +98,7 @@ def _scripts(made: Assembly) -> tuple[Output, ...]:
 
 
 def _last(made: Assembly) -> Syntax:
-    return Syntax("$lb_left") if made.scripts else NOTHING
+    return Syntax("$lb_left") if any(script.way == "choose" for script in made.scripts) else NOTHING
 
 
 def _main(made: Assembly) -> Main:

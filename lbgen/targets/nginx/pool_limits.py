@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.targets.nginx.affinity import Homes, homes_of
 from lbgen.targets.nginx.features import FEATURES, has
 from lbgen.targets.nginx.proxying import read_timeout, retries_statuses
-from lbgen.targets.nginx.strategies import counts, refusal
+from lbgen.targets.nginx.strategies import refusal
 from lbgen.targets.sessions import session_of
 from lbgen.units import format_duration, is_ip
 
@@ -26,17 +27,20 @@ def _strategy(fleet: Fleet, verdicts: Verdicts) -> None:
         refused = refusal(pool, settings)
         if refused:
             verdicts.refused("strategy", (*pool.path, "strategy"), refused.reason, refused.instead)
-        elif counts(settings, pool):
-            continue
-        elif pool.strategy.name == "prefix" and _written(fleet, pool, "strategy", "load_factor"):
-            path = (*pool.path, "strategy", "load_factor")
-            reason = "has no effect: on NGINX a prefix stays on its server until that is at max_in_flight"
-            verdicts.degraded("strategy.load_factor", path, reason, f"write max_in_flight; or {HAPROXY}")
-        elif pool.strategy.name == "prefix" and not has(settings.version, "sticky") and not _capped(pool):
-            reason = "bounds no server's load: before NGINX 1.29.6 even a hot prefix stays where its hash is"
-            verdicts.degraded(
-                "strategy", (*pool.path, "strategy"), reason, f"write max_in_flight; or {HAPROXY}"
-            )
+        elif pool.strategy.name == "prefix" and homes_of(fleet, pool, settings) is not Homes.SCRIPT:
+            _bounds(fleet, verdicts, pool)
+
+
+def _bounds(fleet: Fleet, verdicts: Verdicts, pool: Pool) -> None:
+    """Name what bounds no load where no script counts it."""
+    written = [key for key in ("load_factor", "slack") if _written(fleet, pool, "strategy", key)]
+    for key in written:
+        reason = "has no effect: without njs a home keeps what is its own until it is at max_in_flight"
+        hint = f"declare modules: [njs] (NGINX {FEATURES['njs_counts'].since}), or {HAPROXY}"
+        verdicts.degraded(f"strategy.{key}", (*pool.path, "strategy", key), reason, hint)
+    if not written and not has(fleet.target("nginx").version, "sticky") and not _capped(pool):
+        reason = "bounds no server's load: before NGINX 1.29.6 even a hot prefix stays where its hash is"
+        verdicts.degraded("strategy", (*pool.path, "strategy"), reason, f"write max_in_flight; or {HAPROXY}")
 
 
 def _promises(fleet: Fleet, verdicts: Verdicts) -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.model import State, StrategyChoice
+from lbgen.targets.nginx.affinity import route_of
 from lbgen.targets.nginx.features import has
-from lbgen.targets.nginx.names import has_servers
+from lbgen.targets.nginx.names import has_servers, serving
 from lbgen.targets.nginx.proxying import retries_statuses
 from lbgen.targets.nginx.sessions import keeps_drained
-from lbgen.targets.nginx.strategies import method, serving, sticky
+from lbgen.targets.nginx.strategies import method, sticky
 from lbgen.targets.nginx.words import duration
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
-    from lbgen.model import Keepalive, Pool, Server, TargetSettings
+    from lbgen.model import Fleet, Keepalive, Pool, Server, TargetSettings
     from lbgen.targets.nginx.assembly import Assembly
 
 _ZONE_FLOOR = 65_536
@@ -81,7 +82,7 @@ def follows_dns(pool: Pool, settings: TargetSettings) -> bool:
 
 def _upstream(made: Assembly, pool: Pool, name: Syntax) -> Upstream:
     settings = made.settings
-    lines = _server_lines(pool, settings)
+    lines = _server_lines(made.fleet, pool, settings)
     entries = pool.discover.max if pool.discover and pool.discover.dns else len(lines)
     return Upstream(
         name=name,
@@ -104,17 +105,19 @@ def zone_kib(entries: int) -> int:
     return size // 1024
 
 
-def _server_lines(pool: Pool, settings: TargetSettings) -> tuple[ServerLine, ...]:
+def _server_lines(fleet: Fleet, pool: Pool, settings: TargetSettings) -> tuple[ServerLine, ...]:
     resolve = follows_dns(pool, settings)
     if pool.discover and pool.discover.dns:
         address = Syntax(f"{pool.discover.dns}:{pool.discover.port}")
         words = [*_cap(pool.max_in_flight), *_failures(pool), *(["resolve"] if resolve else [])]
         return (ServerLine(address, Syntax(" ".join(words))),)
     failures = _failures(pool)
-    return tuple(_server_line(pool, server, failures, settings) for server in pool.servers)
+    return tuple(_server_line(fleet, pool, server, failures, settings) for server in pool.servers)
 
 
-def _server_line(pool: Pool, server: Server, failures: list[str], settings: TargetSettings) -> ServerLine:
+def _server_line(
+    fleet: Fleet, pool: Pool, server: Server, failures: list[str], settings: TargetSettings
+) -> ServerLine:
     words = [] if server.weight in {0, 1} else [f"weight={server.weight}"]
     words += _cap(pool.cap(server))
     words += failures
@@ -122,6 +125,9 @@ def _server_line(pool: Pool, server: Server, failures: list[str], settings: Targ
         words.append("resolve")
     if server.backup:
         words.append("backup")
+    route = route_of(fleet, pool, server, settings)
+    if route:
+        words.append(f"route={route}")
     # NGINX has no weight 0, and no `drain` for pools without stickiness: `down` lets running requests end.
     if keeps_drained(pool, server, settings):
         words.append("drain")
@@ -136,7 +142,7 @@ def ejects(pool: Pool) -> bool:
     It knows one *configured* server as the only one, and not one that is left beside others which are down
     (seen on 1.22.1 to 1.30.6): then it would answer 503 until `fail_timeout` is over.
     """
-    alone = len(pool.servers) > 1 and serving(pool) == 1
+    alone = len(pool.servers) > 1 and len(serving(pool)) == 1
     return bool(pool.passive_health.failures) and not alone and not retries_statuses(pool.retry)
 
 

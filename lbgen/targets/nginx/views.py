@@ -152,13 +152,15 @@ class Main(NamedTuple):
 
 
 class Script(NamedTuple):
-    """A function of the njs file: it counts a pool's requests in flight by what the variable `key` holds."""
+    """What the njs file knows of a pool."""
 
     number: int
-    key: Syntax
-    servers: int
-    percent: int
-    """Of the average that a prefix may have in flight."""
+    name: Syntax
+    """The variable that it sets."""
+    way: Syntax
+    """Its function: ``choose`` a home, or make a ``key`` that is hashed."""
+    pool: Syntax
+    """The pool as a literal of JavaScript."""
 
 
 class Log(NamedTuple):

@@ -20,10 +20,13 @@ def rendered(version: str, more: str = "", rest: str = "") -> tuple[list[str], l
     return [line.strip() for line in text.splitlines()], [one.message for one in loaded.problems]
 
 
-def test_from_1_29_6_on_prefixes_are_learned() -> None:
+HOME = "$lb_home_of_chat"
+
+
+def test_from_1_29_6_on_homes_are_learned() -> None:
     lines, _ = rendered("1.30")
     assert "least_conn;" in lines
-    assert any(line.startswith("sticky learn create=$lb_prompt") for line in lines)
+    assert f"sticky learn create={HOME} lookup={HOME} zone=chat-prefix:16m timeout=30m header;" in lines
     assert not any(line.startswith("hash ") for line in lines)
 
 
@@ -31,7 +34,15 @@ def test_from_1_29_6_on_prefixes_are_learned() -> None:
 def test_before_and_where_balancers_have_to_agree_they_are_hashed(version: str, rest: str) -> None:
     lines, _ = rendered(version, rest=rest)
     assert not any(line.startswith("sticky") for line in lines)
-    assert any(line.startswith("hash $lb_prompt") for line in lines)
+    assert f"hash {HOME} consistent;" in lines
+
+
+def test_a_header_names_a_conversation_before_the_body_does() -> None:
+    lines, _ = rendered("1.22")
+    chain = [line for line in lines if line.startswith("map $http_") and HOME in line]
+    names = ("x_session_id", "session_id", "x_session_affinity", "x_claude_code_session_id")
+    assert {line.split()[1] for line in chain} == {f"$http_{name}" for name in names}
+    assert any(line == f"map $http_x_session_id {HOME} {{" for line in chain)
 
 
 @pytest.mark.parametrize(
@@ -46,12 +57,36 @@ def test_a_hash_without_a_bound_is_named(version: str, more: str, said: bool) ->
 NJS = "targets: {nginx: {modules: [njs]}}\n"
 
 
-@pytest.mark.parametrize(("version", "counted"), [("1.22", False), ("1.26", True), ("1.30", True)])
-def test_with_njs_a_prefix_has_its_share_and_no_more(version: str, counted: bool) -> None:
+@pytest.mark.parametrize(
+    ("version", "bounded", "line"),
+    [
+        ("1.22", False, f"hash {HOME} consistent;"),
+        ("1.26", True, f"hash {HOME} consistent;"),
+        ("1.30", True, f"sticky route {HOME};"),
+    ],
+)
+def test_with_njs_a_script_knows_the_homes(version: str, bounded: bool, line: str) -> None:
     lines, messages = rendered(version, rest=NJS)
-    assert ("load_module modules/ngx_http_js_module.so;" in lines) is counted
-    assert any("$lb_counted_1" in line for line in lines) is counted
-    assert any("bounds no server's load" in message for message in messages) is not counted
+    assert "load_module modules/ngx_http_js_module.so;" in lines
+    assert line in lines
+    assert f"js_set {HOME} lbgen.pool_1;" in lines
+    assert any(line.startswith("js_shared_dict_zone ") for line in lines) is bounded
+    assert any("bounds no server's load" in message for message in messages) is not bounded
+    assert any(line.endswith(" route=gpu-0;") for line in lines) is (version == "1.30")
+
+
+def test_balancers_that_have_to_agree_hash_with_njs_too() -> None:
+    lines, _ = rendered("1.30", rest=f"{NJS}balancers: 2\n")
+    assert f"hash {HOME} consistent;" in lines
+    assert not any(" route=" in line or "js_shared_dict_zone" in line for line in lines)
+
+
+def test_bounds_that_nothing_counts_are_named() -> None:
+    pool = "engine: vllm, strategy: {name: prefix, slack: 2}, servers: 'gpu-[0-3]:80'"
+    for rest, said in (("", True), (NJS, False)):
+        source = Source("fleet.yaml", f"pools: {{chat: {{{pool}}}}}\n{rest}")
+        problems = load([source], environ={}, targets=("nginx",), versions={"nginx": "1.30"}).problems
+        assert any("'strategy.slack' has no effect" in one.message for one in problems) is said
 
 
 @pytest.mark.parametrize("part", ["all", "http", "upstreams"])
@@ -62,4 +97,4 @@ def test_the_script_comes_with_what_can_use_it(part: str) -> None:
     files = {file.path: file.text for file in render(fleet, "nginx", part=part)}
     main = next(iter(files.values()))
     assert ("lbgen.js" in files) is ("js_import" in main) is (part != "upstreams")
-    assert ("$lb_counted_1" in main) is (part != "upstreams")
+    assert ("js_set " in main) is (part != "upstreams")

@@ -1,0 +1,64 @@
+"""Rules about what names a session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.fleet.rules.rule import Finding, Rule, routed_pools
+from lbgen.problems import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Fleet
+
+_MADE_BY_SERVERS = ("$.previous_response_id", "$.response_id")
+
+
+def session_named_in_a_body(fleet: Fleet) -> Iterator[Finding]:
+    """Find sessions that are named by what servers make in the bodies of their answers."""
+    for pool in fleet.pools:
+        name = pool.strategy.parameters.get("body")
+        if name in _MADE_BY_SERVERS:
+            message = (
+                f"'{name}' is made by a server, in the body of its answer: the first request has none, and "
+                "no balancer sees which server made it, so that follow-ups go to any server"
+            )
+            yield Finding((*pool.path, "strategy", "body"), message)
+
+
+def shared_cookie(fleet: Fleet) -> Iterator[Finding]:
+    """Find pools of one listener that set the same cookie."""
+    for listener in fleet.listeners:
+        first: dict[object, str] = {}
+        for pool in fleet.pools:
+            name = pool.strategy.parameters.get("insert")
+            if not name or pool.name not in routed_pools(listener):
+                continue
+            other = first.setdefault(name, pool.name)
+            if other != pool.name:
+                message = (
+                    f"'{other}' sets the cookie '{name}' too, and '{listener.name}' leads to both: a client "
+                    "that uses one pool forgets its server in the other"
+                )
+                yield Finding((*pool.path, "strategy", "insert"), message)
+
+
+RULES = (
+    Rule(
+        "session-from-answer",
+        Severity.WARNING,
+        "a session is named by what a server makes in the body of its answer",
+        "An answer may be a stream, which a balancer passes on without a look at it.",
+        'name it by what the client chooses and repeats: body: "$.prompt_cache_key", "$.user", or a header',
+        session_named_in_a_body,
+    ),
+    Rule(
+        "shared-cookie",
+        Severity.WARNING,
+        "two pools of one listener set the same cookie",
+        "A cookie names one server. Where two pools set it, each request to one takes the other's away.",
+        "give each pool a cookie of its own: insert: lb_NAME",
+        shared_cookie,
+    ),
+)
