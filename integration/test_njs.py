@@ -140,6 +140,14 @@ def test_agents_with_one_prompt_have_homes_on_all_servers(running: Running) -> N
     assert max(shares.values()) <= AGENTS // 2, shares
 
 
+def test_the_log_tells_why_a_request_went_where_it_did(running: Running) -> None:
+    turns(running, f"told-{time.monotonic()}", 0, 3)
+    lines = [json.loads(line) for line in running.box.logs().splitlines() if line.startswith('{"time"')]
+    decisions = [line["decision"] for line in lines if line["path"].endswith("/v1/chat/completions")]
+    assert decisions[-3] in {"least", "prompt"}
+    assert decisions[-2:] == ["home", "home"]
+
+
 def test_homes_outlive_a_reload(running: Running) -> None:
     names = [f"later-{time.monotonic()}-{number}" for number in range(AGENTS)]
     before = [turns(running, name, 0, 1) for name in names]

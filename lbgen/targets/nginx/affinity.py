@@ -80,6 +80,11 @@ def route_of(fleet: Fleet, pool: Pool, server: Server, settings: TargetSettings)
     return server.name if homes_of(fleet, pool, settings) is Homes.SCRIPT else ""
 
 
+def decides(made: Assembly) -> bool:
+    """Tell whether a script decides where requests go, and says why in ``$lb_decision``."""
+    return any(script.way == "choose" for script in made.scripts)
+
+
 def _variable(made: Assembly, pool: Pool, way: Homes) -> Syntax:
     """Return the variable with a request's home, or with what names its conversation or prompt."""
     if "njs" not in made.settings.modules:

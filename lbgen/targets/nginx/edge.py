@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
 from lbgen.targets.nginx import auth, conditions, cors, forwarding
+from lbgen.targets.nginx.affinity import decides
 from lbgen.targets.nginx.binds import Binds, listen_lines
 from lbgen.targets.nginx.errors import (
     ALWAYS,
@@ -225,6 +226,8 @@ def _common_settings(
 
 def _response_headers(made: Assembly, listener: Listener) -> Iterator[Pair]:
     yield Pair(Syntax("X-Request-Id"), Syntax("$lb_request_id"))
+    if listener.explain and decides(made):
+        yield Pair(Syntax("X-LB-Decision"), Syntax("$lb_decision"))
     if listener.behind_proxy:
         yield Pair(Syntax("X-Accel-Buffering"), Syntax("no"))
     if listener.tls and listener.tls.hsts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.targets.nginx.affinity import Homes, homes_of
 from lbgen.targets.nginx.binds import Binds
 from lbgen.targets.nginx.errors import PREFIX
 from lbgen.targets.nginx.features import FEATURES, has
@@ -63,9 +64,17 @@ def _http2(fleet: Fleet, verdicts: Verdicts) -> None:
 
 def _explained(fleet: Fleet, verdicts: Verdicts) -> None:
     for listener in fleet.listeners:
-        if listener.explain:
-            reason = "has no effect: NGINX does not tell why it chose a server"
-            verdicts.degraded("explain", (*listener.path, "explain"), reason, HAPROXY)
+        if listener.explain and not _decided(fleet, listener):
+            reason = "has no effect: NGINX does not tell why it chose a server, only a script of njs does"
+            hint = f"targets.nginx.modules: [njs] for pools with the strategy prefix; or {HAPROXY}"
+            verdicts.degraded("explain", (*listener.path, "explain"), reason, hint)
+
+
+def _decided(fleet: Fleet, listener: Listener) -> bool:
+    settings = fleet.target("nginx")
+    names = {name for route in listener.routes for name in route.pools}
+    pools = [pool for pool in fleet.pools if pool.name in names and pool.strategy.name == "prefix"]
+    return any(homes_of(fleet, pool, settings) is Homes.SCRIPT for pool in pools)
 
 
 def _rewrites(fleet: Fleet, verdicts: Verdicts) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from lbgen.targets.nginx.affinity import decides
 from lbgen.targets.nginx.assembly import Assembly
 from lbgen.targets.nginx.bodies import add_scan
 from lbgen.targets.nginx.edge import sites
@@ -62,7 +63,7 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         "maps": tuple(made.maps),
         "geos": tuple(made.geos),
         "splits": tuple(made.splits),
-        "log": Log(_access_log(fleet.logs), fleet.logs.format == "combined", _last(made)),
+        "log": _log(made),
         "upstreams": (*blocks, *probe_upstreams(made)),
         "sites": servers,
         "raw": tuple(map(Syntax, settings.raw.get("http", ()))),
@@ -97,8 +98,12 @@ def _scripts(made: Assembly) -> tuple[Output, ...]:
     return (Output("lbgen.js", "nginx/lbgen.js.j2", {"scripts": tuple(made.scripts)}, comment="//"),)
 
 
-def _last(made: Assembly) -> Syntax:
-    return Syntax("$lb_left") if any(script.way == "choose" for script in made.scripts) else NOTHING
+def _log(made: Assembly) -> Log:
+    logs = made.fleet.logs
+    log = Log(_access_log(logs), logs.format == "combined")
+    if decides(made):
+        return log._replace(decision=Syntax("$lb_decision"), last=Syntax("$lb_left"))
+    return log
 
 
 def _main(made: Assembly) -> Main:

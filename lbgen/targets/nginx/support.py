@@ -56,7 +56,7 @@ SUPPORT: tuple[Row, ...] = (
     Row("pools.*.protocol", _R, "h2c", FEATURES["http2_upstream"].since),
     Row("pools.*.protocol", _R, "grpc behind a listener without TLS", FEATURES["http2_directive"].since),
     Row("listeners.*.http2", _D, "without TLS", FEATURES["http2_directive"].since),
-    Row("listeners.*.explain", _D, "without the header: NGINX does not tell why it chose a server"),
+    Row("listeners.*.explain", _D, "without the header where no script of njs decides"),
     Row("listeners.*.tls.directory", _R, "NGINX wants each certificate named"),
     Row("listeners.*.tls.profile", _R, "two of them at one address", FEATURES["own_protocols"].since),
     Row("listeners.*.status.ready", _D, "NGINX has no active checks: it asks a server when it is asked"),

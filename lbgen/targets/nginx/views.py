@@ -168,5 +168,7 @@ class Log(NamedTuple):
 
     access_log: Syntax
     combined: bool
+    decision: Syntax = NOTHING
+    """The variable that says why a request went where it did, where anything does."""
     last: Syntax = NOTHING
     """A variable that prints nothing and is asked when a request is over."""

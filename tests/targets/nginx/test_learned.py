@@ -98,3 +98,12 @@ def test_the_script_comes_with_what_can_use_it(part: str) -> None:
     main = next(iter(files.values()))
     assert ("lbgen.js" in files) is ("js_import" in main) is (part != "upstreams")
     assert ("js_set " in main) is (part != "upstreams")
+
+
+@pytest.mark.parametrize(("rest", "told"), [("", False), (NJS, True)])
+def test_what_the_script_decides_is_told(rest: str, told: bool) -> None:
+    listener = "listeners: {a: {bind: '127.0.0.1:80', explain: true}}\n"
+    lines, messages = rendered("1.30", rest=f"{listener}{rest}")
+    assert any("add_header X-LB-Decision $lb_decision" in line for line in lines) is told
+    assert any('"decision":"$lb_decision"' in line for line in lines) is told
+    assert any("'explain' has no effect" in message for message in messages) is not told
