@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from base64 import b64encode
 from typing import NamedTuple
 
@@ -11,7 +12,8 @@ import pytest
 
 from lbgen.model import Secret
 from lbgen.secret_values import StandInSecrets
-from tests.targets.loaded import CHAT, files, refused, sections
+from lbgen.targets.haproxy import HAPROXY
+from tests.targets.loaded import CHAT, files, loaded, refused, sections
 
 KEYS = "clients: {a: {key: 'env:A', priority: 3}, b: {key: 'env:B', priority: 5}, c: {key: 'env:C'}}\n"
 
@@ -465,3 +467,74 @@ def test_each_listeners_rules_are_its_own() -> None:
 
 def test_a_listener_alone_asks_for_nobody() -> None:
     assert not any("txn.lb_listener) -m str" in line for line in frontend(CHAT))
+
+
+# conditions of routes
+
+
+@pytest.mark.parametrize(
+    ("hosts", "tests"),
+    [
+        (["a.org"], ["-m str -i -- a.org"]),
+        (["*.b.org"], ["-m end -i -- .b.org"]),
+        (["a.org", "*.b.org"], ["-m str -i -- a.org", "-m end -i -- .b.org"]),
+    ],
+)
+def test_hosts_of_a_route(hosts: list[str], tests: list[str]) -> None:
+    """A name is compared whole, a wildcard from its dot on."""
+    routes = f"[{{host: {json.dumps(hosts)}, pool: chat}}, {{pool: chat}}]"
+    lines = frontend(CHAT + f"listeners: {{l: {{bind: '8080', routes: {routes}}}}}")
+    found = [line for line in lines if line.startswith("acl") and "req.fhdr(host),host_only" in line]
+    assert [line[line.index("-m ") :] for line in found] == tests
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (
+            "accept_proxy: true, trusted_proxies: [10.1.0.0/16]",
+            ["tcp-request connection expect-proxy layer4"],
+        ),
+        ("trusted_proxies: [10.1.0.0/16]", []),
+    ],
+)
+def test_who_may_speak_the_proxy_protocol(keys: str, expected: list[str]) -> None:
+    lines = frontend(CHAT + f"listeners: {{l: {{bind: '8080', {keys}}}}}")
+    found = [line for line in lines if "expect-proxy" in line]
+    assert [line.partition(" if ")[0] for line in found] == expected
+    for line in found:
+        name = line.rpartition(" ")[2]
+        assert f"acl {name} src -- 10.1.0.0/16" in lines
+
+
+def test_what_a_body_costs_is_said() -> None:
+    routes = "[{model: x, pool: chat}, {pool: chat}]"
+    text = CHAT + (
+        f"listeners: {{l: {{bind: '8080', inspect: {{body: 1MiB}}, routes: {routes}}}}}\n"
+        "targets: {haproxy: {max_connections: 1000}}\n"
+    )
+    (note,) = [note for note in notes_of(text) if "buffers take up to" in note]
+    assert "for each of 1000 connections" in note
+    total = float(note.partition("up to ")[2].partition(" GiB")[0])
+    count, size = (int(word) for word in re.findall(r"\((\d+) of (\d+) KiB", note)[0])
+    assert total == pytest.approx(count * size * 1000 / 2**20, abs=0.05)
+
+
+def notes_of(text: str) -> list[str]:
+    found = loaded(text, "haproxy", "2.6").fleet
+    assert found is not None
+    return list(HAPROXY.notes(found))
+
+
+def test_verdicts_stand_where_the_key_is() -> None:
+    text = "pools:\n  chat:\n    servers: [gpu-0:8000]\n    timeouts:\n      connect: 2s\n      send: 5s\n"
+    assert [(one.code, one.line) for one in refused(text, "haproxy", "2.6")] == [("target-degraded", 6)]
+
+
+def test_a_split_by_client_goes_by_the_clients_name() -> None:
+    routes = "[{split: {chat: 90, other: 10}, by: client}]"
+    text = (
+        "pools: {chat: {servers: [a:1]}, other: {servers: [b:1]}}\n"
+        f"{KEYS}listeners: {{l: {{bind: '8080', auth: {{clients: [a]}}, routes: {routes}}}}}"
+    )
+    assert "http-request set-var-fmt(txn.lb_who) %[var(txn.lb_client)]" in frontend(text)
