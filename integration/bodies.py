@@ -49,6 +49,15 @@ def _member(value: str) -> bytes:
     return b'{"s":' + value.encode() + b',"model":"m"}'
 
 
+def _system(parts: str) -> bytes:
+    """Return a chat whose system prompt is a list of what are no parts."""
+    return f'{{"model":"m","messages":[{{"role":"system","content":[{parts}]}}]}}'.encode()
+
+
+def _names(name: bytes, size: int) -> bytes:
+    return b"{" + (b'"' + name + b'":1,') * (size // (len(name) + 5)) + b'"model":"m"}'
+
+
 def _keys(size: int) -> bytes:
     inside = ",".join(f'"{number:x}":1' for number in range(size // 10))
     return f'{{{inside},"model":"m"}}'.encode()
@@ -77,6 +86,10 @@ HOSTILE: Mapping[str, Callable[[int], bytes]] = {
     "empty texts throughout": lambda size: _member("[" + '"",' * (size // 3) + "0]"),
     "lists that a text interrupts": lambda size: _member("[" + '["x' * (size // 6) + '",[]' * (size // 8)),
     "white space throughout": lambda size: b" " * (size - 13) + b'{"model":"m"}',
+    "white space in lists": lambda size: _system(" " * size),
+    "numbers in a list": lambda size: _system("1," * (size // 2) + "1"),
+    "objects that never end": lambda size: b'{"messages":[' + (b'{"a":' + b"null," * 100) * (size // 505),
+    "\\u0061 in names": lambda size: _names(rb"\u0061" * 32, size),
     "digits throughout": lambda size: _member("1" * size),
     "structure and no JSON": lambda size: b"{}[]:," * (size // 6),
     "quotes and no JSON": lambda size: b'"' * size,

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -133,6 +134,28 @@ def test_no_body_holds_up_others(balancer: Balancer, kind: str) -> None:
     assert len(gaps) > 5
 
 
+DEAREST_MS = 50
+"""What a body may cost in CPU for each MiB, whatever it is."""
+
+
+def cpu_ms(balancer: Balancer) -> float:
+    """Return how long the balancer's processes have run."""
+    stats = [Path(f"/proc/{pid}/schedstat").read_text("ascii") for pid in balancer.processes()]
+    return sum(int(stat.split()[0]) for stat in stats) / 1e6
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_no_body_costs_more_than_its_size_allows(balancer: Balancer, kind: str) -> None:
+    body = HOSTILE[kind](2 * MIB)
+
+    def cost() -> float:
+        before = cpu_ms(balancer)
+        post(balancer, body)
+        return cpu_ms(balancer) - before
+
+    assert min(cost() for _ in range(4)) < DEAREST_MS * len(body) / MIB
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -158,6 +181,21 @@ def test_a_body_is_read_where_the_key_is_known(balancer: Balancer) -> None:
     for model, server in {"model-a": "gpu-0", "x": REST}.items():
         got = post(balancer, json.dumps({"model": model}).encode(), KEYED, Authorization="Bearer sk-team")
         assert got.server == server
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE", "OPTIONS"])
+def test_a_body_that_comes_late_is_waited_for(balancer: Balancer, method: str) -> None:
+    body = b'{"model": "model-a"}'
+    chunks = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    for line, data in ((f"Content-Length: {len(body)}", body), ("Transfer-Encoding: chunked", chunks)):
+        with socket.create_connection((balancer.address, LARGE), timeout=5) as peer:
+            peer.sendall(
+                f"{method} /v1/x HTTP/1.1\r\nHost: a\r\n{line}\r\nConnection: close\r\n\r\n".encode()
+            )
+            time.sleep(0.2)
+            peer.sendall(data)
+            answer = b"".join(iter(lambda: peer.recv(65_536), b""))
+        assert b"x-mock-server: gpu-0\r\n" in answer.lower(), answer
 
 
 @pytest.mark.parametrize(

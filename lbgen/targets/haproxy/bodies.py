@@ -107,6 +107,7 @@ class Reader:
         pools = _pools(rules.made.fleet, listener)
         self._wait = max((pool.timeouts.send or 0 for pool in pools), default=0) or 60_000
         self._read: set[tuple[str, ...]] = set()
+        self._ends = ""
 
     def read(self, *conditions: str) -> None:
         """Add the rules that read the body of a request for which all of these conditions hold."""
@@ -115,13 +116,19 @@ class Reader:
         self._read.add(conditions)
         when = (*conditions, _UNREAD)
         add = self._rules.add
-        add(f"http-request wait-for-body time {duration(self._wait)}", *when, "!{ method GET HEAD }")
+        add(f"http-request wait-for-body time {duration(self._wait)}", *when, self._has_end())
         if self._wanted:
             # Until the script says otherwise: it may be stopped when the client has gone.
             add("http-request set-var(txn.lb_hidden) str(unread)", *when)
             words = f"{self._listener.inspect_body} {','.join(self._wanted)}"
             add(f"http-request lua.lbgen-body {words}", *when)
         add("http-request set-var(txn.lb_size) req.body_size", *when)
+
+    def _has_end(self) -> str:
+        """Return the ACL of requests that end: all but a WebSocket over HTTP/2, which is a GET by now."""
+        lengths = [(f"req.fhdr({name}) -m found", ()) for name in ("Content-Length", "Transfer-Encoding")]
+        self._ends = self._ends or self._rules.acl(("req.fhdr_cnt(Upgrade) eq 0", ()), *lengths)
+        return self._ends
 
 
 def hidden_rules(rules: Rules, condition: str) -> None:
