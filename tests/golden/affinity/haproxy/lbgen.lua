@@ -25,6 +25,9 @@ local STRING = [["(?:[^"\\]++|\\.)*+"]]
 local NESTED = "(?<n>[[{](?:[^][{}\"]++|" .. STRING .. "|(?&n))*+[]}])"
 local SCALAR = [[(?:-?[0-9][0-9.eE+-]*+|true|false|null|NaN|-?Infinity)]]
 local INSIDE = regex([[(?s)^(?:[^"\\]++|\\.)*+]])
+local SPACE = regex("^[ \t\r\n]*+")
+local UNMARKED = regex("^[^][{}\"]*+")
+local ORDINARY = regex([[^[^"\\]*+]])
 local ITEMS = regex("(?s)^(?:[^][{}\"]++|" .. STRING .. "|" .. NESTED .. ")*+")
 
 -- Return an expression for members of other names than these.
@@ -62,30 +65,6 @@ local function fail(body, at)
     error(at > #body.text and not body.whole and CUT or INVALID, 0)
 end
 
--- Return where the pattern of one character is found next, or what is behind the text. In windows: one
--- search through all of a large body would hold up others.
-local function seek(body, pattern, at)
-    local window = 256
-    while at <= #body.text do
-        local found = find(sub(body.text, at, at + window - 1), pattern)
-        if found then
-            return at + found - 1
-        end
-        spend(body, 1 + window // 200)
-        at, window = at + window, WINDOW
-    end
-    return #body.text + 1
-end
-
--- Return where the next character is that is no white space.
-local function solid(body, at)
-    local code = byte(body.text, at)
-    if code and code > 32 then
-        return at
-    end
-    return seek(body, "[^ \t\r\n]", at)
-end
-
 -- Return what is behind all that the expression matches from here on. `ends`: characters at which it stops
 -- without having looked any further.
 local function leap(body, expression, at, window, ends)
@@ -99,6 +78,32 @@ local function leap(body, expression, at, window, ends)
     return at + gone
 end
 
+-- Return where the pattern of one character is found next, or what is behind the text. `others`: an
+-- expression for all other characters, which takes a tenth of the time where they are many.
+local function seek(body, pattern, others, at)
+    local window, expression = 64, nil
+    while at <= #body.text do
+        local from = at
+        at = leap(body, expression, at, window)
+        if at - from < window then
+            local found = find(sub(body.text, at, at + window - 1), pattern)
+            if found then
+                return at + found - 1
+            end
+            spend(body, window // 16)
+            at = at + window
+        end
+        window, expression = math.min(window * 8, WINDOW), others
+    end
+    return #body.text + 1
+end
+
+-- Return where the next character is that is no white space.
+local function solid(body, at)
+    local code = byte(body.text, at)
+    return code and code > 32 and at or seek(body, "[^ \t\r\n]", SPACE, at)
+end
+
 -- Return where the string ends whose first character is here: at its closing quote, or behind `last`.
 local function string_end(body, at, last)
     local text = body.text
@@ -110,7 +115,7 @@ local function string_end(body, at, last)
         local from = at
         at = leap(body, INSIDE, at, WINDOW, QUOTES)
         if at - from < WINDOW // 2 then
-            at = seek(body, '["\\]', at)
+            at = seek(body, '["\\]', ORDINARY, at)
             if byte(text, at) == QUOTE then
                 return at
             end
@@ -132,7 +137,7 @@ local function nested_end(body, at)
         end
         local gone = at - from
         if gone <= window // 2 and not MARKS[byte(text, at)] then
-            at = seek(body, '[][{}"]', at)
+            at = seek(body, '[][{}"]', UNMARKED, at)
         end
         if at > #text then
             fail(body, at)
@@ -247,7 +252,11 @@ local function members(body, at, names, found, passed, few)
             break
         end
         local quote = string_end(body, at + 1)
-        local name = quote - at < 200 and decoded(sub(text, at + 1, quote - 1))
+        local name = quote - at < 200 and sub(text, at + 1, quote - 1)
+        if name and find(name, "\\", 1, true) then
+            spend(body, #name)
+            name = decoded(name)
+        end
         at = solid(body, quote + 1)
         if byte(text, at) ~= COLON then
             break
@@ -462,7 +471,7 @@ local function read(body, all, found)
     end
     local at = solid(body, find(text, "^\xEF\xBB\xBF") and 4 or 1)
     body.start = at
-    if at > #text then
+    if at > #text and body.whole then
         return
     elseif byte(text, at) == OPEN then
         at = members(body, at, all.names, found, all.others)
