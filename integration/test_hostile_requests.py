@@ -132,6 +132,12 @@ def test_a_path_that_cannot_be_read_is_400(edge: Edge, path: str) -> None:
         assert got.json["error"]["code"] == "bad_request"
 
 
+@pytest.mark.parametrize("path", ["/#", "/x#/metrics", "/#/../metrics", "/v1/x?a#b", "/gpt/#"])
+def test_no_fragment_reaches_a_server(edge: Edge, path: str) -> None:
+    for got in each(edge, GUARDED, request(target=path)):
+        assert (got.status, got.all("x-mock-server")) == (400, []), got
+
+
 @pytest.mark.parametrize(
     ("path", "route"),
     [

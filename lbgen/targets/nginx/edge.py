@@ -142,11 +142,12 @@ def _frame(
 def _malformed(made: Assembly) -> Check:
     """Return the check that refuses what others may read in another way than NGINX does.
 
-    A path with dot segments may leave its route. Two headers that decide are one with a comma to NGINX (from
-    1.23 on); older ones see the first, and so does the server then.
+    A path with dot segments may leave its route; with `#` it ends there for NGINX, and is passed on whole.
+    Two headers that decide are one with a comma to NGINX (from 1.23 on); older ones see the first, and so
+    does the server then.
     """
     dots = regex_word("~*^[^? ]*(?:/|%2f)(?:[.]|%2e){1,2}(?:/|%2f|[? ])")
-    entries = [("default", "0"), (dots, "1")]
+    entries = [("default", "0"), (dots, "1"), (regex_word("~^[^ ]*#"), "1")]
     if has(made.settings.version, "joined_headers"):
         entries.append((regex_word("~^[^ ]* .*, "), "1"))
     source = '"$request_uri $http_origin $http_x_api_key"'
