@@ -234,7 +234,9 @@ def test_a_dead_home_spreads_its_conversations() -> None:
     servers[1].available = False
     after = turns(made, servers, names)
     assert [new for new, old in zip(after, begun, strict=True) if old != 1] == [x for x in begun if x != 1]
-    assert Counter(new for new, old in zip(after, begun, strict=True) if old == 1) == {0: 5, 2: 5, 3: 5}
+    spread = Counter(new for new, old in zip(after, begun, strict=True) if old == 1)
+    assert sorted(spread) == [0, 2, 3]
+    assert max(spread.values()) - min(spread.values()) <= 1
 
 
 def test_a_home_may_have_more_where_it_weighs_more() -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 POPULAR = 1.5
 """Times a server's share of all requests that make a prompt everybody's; HAProxy counts those of a minute."""
-ENOUGH = 20
+ENOUGH = 12
 """Requests of a prompt from which its share says something."""
 REMEMBERED = 1_000
 """Requests over which shares are counted here: a chooser has no clock."""

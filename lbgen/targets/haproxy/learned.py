@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PEERS = "lbgen"
 """The section of the balancers that tell each other what they learned."""
-_TABLE = "stick-table type string len 48 size 100k expire 30m"
+_TABLE = f"stick-table type string len 48 size 100k expire 30m peers {PEERS}"
 """48: a digest in hexadecimal. 30 min: about as long as a busy server's cache keeps what nobody uses."""
 _CONVERSATION, _PROMPT, _HOME, _LOAD = "txn.lb_home_of", "txn.lb_prompt", "txn.lb_home", "txn.lb_load"
 _DECISION = "txn.lb_decision"
@@ -41,7 +41,7 @@ _SHARE = 150
 """Percent of a server's share of all requests that make a prompt everybody's."""
 
 
-_ENOUGH = 20
+_ENOUGH = 12
 """Requests in a minute from which a prompt's share says something."""
 
 
@@ -95,7 +95,7 @@ def learned_tables(fleet: Fleet) -> Iterator[Section]:
     for pool in fleet.pools:
         if sticks(fleet, pool) and _parameters(pool).prompt:
             counted = " store conn_cur,http_req_rate(1m)" if "prompt" in _counted(fleet, pool) else ""
-            table = syntax(f"{_table(fleet)}{counted}")
+            table = syntax(f"{_TABLE}{counted}")
             yield Section(Syntax(f"backend {_prompts(pool)} from lbgen"), table)
 
 
@@ -104,7 +104,7 @@ def learned_lines(fleet: Fleet, pool: Pool) -> Iterator[str]:
     yield "balance leastconn"
     by = _parameters(pool)
     if by.by_conversation:
-        yield _table(fleet) + (" store conn_cur" if "conversation" in _counted(fleet, pool) else "")
+        yield _TABLE + (" store conn_cur" if "conversation" in _counted(fleet, pool) else "")
         yield f"stick match var({_CONVERSATION}) if {_decided('home')}"
         yield f"stick store-request var({_CONVERSATION}) unless {_decided('home')}"
     if by.prompt:
@@ -225,12 +225,15 @@ def _loads(pool: Pool, places: tuple[_Place, ...]) -> Iterator[str]:
     """
     weights = sum(place.weight for place in places)
     for place in places:
+        server = f"{pool.name}/{place.name}"
         share = Fraction(weights, len(places) * place.weight) * 100
-        load = f"srv_conn({pool.name}/{place.name}),mul({share.numerator})"
+        load = f"srv_conn({server}),mul({share.numerator})"
         if share.denominator > 1:
             load += f",div({share.denominator})"
-        home = f"{{ var({_HOME}) -m int {place.number} }} {{ srv_is_up({pool.name}/{place.name}) }}"
-        room = f" {{ srv_conn_free({pool.name}/{place.name}) gt 0 }}" if place.cap else ""
+        # One in the runtime state `drain` looks like any other (seen on 2.6.12), `maint` and weight 0 do not.
+        serves = f"{{ srv_is_up({server}) }} {{ srv_weight({server}) gt 0 }}"
+        home = f"{{ var({_HOME}) -m int {place.number} }} {serves}"
+        room = f" {{ srv_conn_free({server}) gt 0 }}" if place.cap else ""
         full = f" or {home} {{ be_conn_free({pool.name}) le 0 }}" if place.cap else ""
         yield f"http-request set-var({_LOAD}) {load} if {home}{room}{full}"
 
@@ -251,10 +254,6 @@ def _decided(decision: str) -> str:
 
 def _parameters(pool: Pool) -> PrefixParameters:
     return PrefixParameters.of(pool.strategy.parameters)
-
-
-def _table(fleet: Fleet) -> str:
-    return f"{_TABLE} peers {PEERS}" if fleet.balancers.own else _TABLE
 
 
 def _prompts(pool: Pool) -> str:

@@ -37,7 +37,7 @@ def peers(fleet: Fleet) -> tuple[Section, ...]:
     One balancer is its own peer: when it reloads, its old process hands the tables to the new one.
     """
     own = fleet.balancers.own
-    if not any(remembers(pool) or (own and sticks(fleet, pool)) for pool in fleet.pools):
+    if not any(remembers(pool) or sticks(fleet, pool) for pool in fleet.pools):
         return ()
     known = fleet.balancers.peers.items() if own else [(PEERS, _own_address(fleet))]
     others = (f"peer {name} {address}" for name, address in known)
