@@ -85,7 +85,6 @@ def test_a_pod_serves_and_ends_after_its_last_stream(
 
 @pytest.mark.usefixtures("mocks")
 @on_one_each
-@on_one_each
 def test_keys_are_in_a_secret_and_work(rig: Rig, proxy: Proxy, tmp_path: Path) -> None:
     made = plain_objects(KEYED, proxy, tmp_path)
     assert KEY not in yaml.safe_dump(made["ConfigMap"])
@@ -98,7 +97,6 @@ def test_keys_are_in_a_secret_and_work(rig: Rig, proxy: Proxy, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("mocks")
-@on_one_each
 @on_one_each
 def test_a_pod_with_tls_answers_its_probes(rig: Rig, proxy: Proxy, tmp_path: Path) -> None:
     fleet = {

@@ -26,3 +26,10 @@ def test_tool_finds_nothing(name: str) -> None:
     assert path.exists(), f"{program} is missing: pip install -e '.[dev]'"
     done = subprocess.run([path, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_integration_tests_can_be_collected() -> None:
+    """Whoever has no time to run them sees at least that nothing in them is broken."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-n0", "-p", "no:cacheprovider"]
+    done = subprocess.run([*command, "integration"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
