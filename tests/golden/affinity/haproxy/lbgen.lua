@@ -446,7 +446,7 @@ function VALUES.member(body, found, path)
     return at and body.text:match("^-?%d[%w.+-]*", at)
 end
 
-local DIGESTED = { member = true,  system = true, conversation = true, first_bytes = true, cache_key = true, previous = true }
+local DIGESTED = { member = true, system = true, conversation = true, first_bytes = true, cache_key = true, previous = true }
 
 local function is_encoded(headers)
     for _, value in pairs(headers["content-encoding"] or {}) do
@@ -511,7 +511,11 @@ local function value(txn, body, found, item)
     if not fine then
         return nil, got
     end
-    return got and DIGESTED[item.name] and txn.c:hex(txn.c:sha1(got)) or got
+    if not DIGESTED[item.name] then
+        return got
+    end
+    -- An empty name is none: what has none is spread, not led to one server.
+    return got and got ~= "" and txn.c:hex(txn.c:sha1(got)) or nil
 end
 
 -- Set `txn.lb_NAME`, or `txn.lb_NAME_NUMBER`, for each that is asked for and found, and `txn.lb_hidden` to
