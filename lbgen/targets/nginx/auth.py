@@ -145,6 +145,8 @@ def _exempt(made: Assembly, listener: Listener) -> Syntax | None:
     # sent it for the client (seen on 1.22.1 to 1.30.6): who it really is, nobody knows then.
     proxy = made.geo("$remote_addr", f"$lb_by_proxy_{listened}", listener.trusted_proxies)
     first = regex_word(r"~^1:1:(?<lb_address>[^ ]+) (?:$|\[?\k<lb_address>(?:\]?:\d+|\])?(?:$|[ ,].*[^ ,]$))")
-    entries = [("default", '""'), (regex_word("~^1::"), "1"), (first, "1")]
+    # An empty last element it passes over, and believes the one before, which the client may have written.
+    nobody = regex_word(r"~^\S+ .*[ ,]$")
+    entries = [("default", '""'), (nobody, '""'), (regex_word("~^1::"), "1"), (first, "1")]
     source = f'"{exempt}:{proxy}:$remote_addr $http_x_forwarded_for"'
     return made.map(source, f"$lb_known_{listened}", entries)
