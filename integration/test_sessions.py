@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -81,6 +82,8 @@ class Running(NamedTuple):
     def reload(self, count: int = 4) -> None:
         """Make the balancer read its files again, which name so many of the servers."""
         self.box.reload(rendered(self.proxy, self.servers[:count], interval=f"{count}s"))
+        # HAProxy's new process serves a few hundredths of a second before it has the old one's table.
+        time.sleep(1)
 
 
 def rendered(proxy: Proxy, servers: tuple[StatefulServer, ...], interval: str = "5s") -> Any:  # files
