@@ -35,5 +35,7 @@ def _no_user_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
     for name in [name for name in os.environ if name.startswith("LBGEN_") and name not in KEPT]:
         if not name.startswith("LBGEN_TEST"):
             del os.environ[name]
-    os.environ.pop("GITHUB_ACTIONS", None)
+    # pytest-xdist tells its processes of a terminal of 80 columns, to which tables would be folded.
+    for name in ("GITHUB_ACTIONS", "COLUMNS", "LINES"):
+        os.environ.pop(name, None)
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
