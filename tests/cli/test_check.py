@@ -187,8 +187,8 @@ def test_the_memory_for_looking_at_bodies_is_said(lbgen, tmp_path, strategy, sai
     (tmp_path / "bodies.yaml").write_text(PREFIX.replace("STRATEGY", strategy), encoding="utf-8")
     ended = lbgen("check", "bodies.yaml", "--binary", "none")
     assert ended.code == 0
-    # 1 MiB for the body and 104 KiB for headers, twice for each of 1,024 connections.
-    assert ("2.2 GiB of memory" in ended.err) is said
+    # 1 MiB for the body and 136 KiB for headers, twice for each of 1,024 connections.
+    assert ("2.3 GiB of memory" in ended.err) is said
 
 
 def test_each_file_may_be_a_fleet_of_its_own(lbgen, smallest, tmp_path):
