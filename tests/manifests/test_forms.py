@@ -84,7 +84,7 @@ def test_a_folder_is_checked_and_cleaned_as_always(lbgen, tmp_path, form):
     assert ended.code == 1
     assert "name other" in ended.out or "fleet other" in ended.out
     assert lbgen("render", path, "-o", "out").code == 0
-    assert not list((tmp_path / "out").rglob("*.yaml"))
+    assert {path.name for path in (tmp_path / "out").rglob("*.yaml")} == {"lbgen-fleet.yaml"}
 
 
 def test_what_does_not_go_together(lbgen, tmp_path):

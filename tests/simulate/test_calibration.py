@@ -62,7 +62,7 @@ def test_our_own_result_gives_back_the_profile(tmp_path: Path, capsys: pytest.Ca
     assert profile.per_request == pytest.approx(PROFILES["seed"].per_request, rel=0.3)
     assert run(["simulate", SMALLEST, "--calibrate", str(path), "--requests", "300"]) == 0
     out, err = capsys.readouterr()
-    assert "seed calibrated" in out
+    assert "plain calibrated" in out
     assert "stay the profile's" in err
 
 
