@@ -81,6 +81,9 @@ class Running(NamedTuple):
 
     def reload(self, count: int = 4) -> None:
         """Make the balancer read its files again, which name so many of the servers."""
+        if self.proxy == Proxy("bookworm", "haproxy"):
+            # A process that is younger than 5 s hands no table over (2.6.12; not 3.0 and 3.2).
+            time.sleep(6)
         self.box.reload(rendered(self.proxy, self.servers[:count], interval=f"{count}s"))
         # HAProxy's new process serves a few hundredths of a second before it has the old one's table.
         time.sleep(1)
@@ -234,4 +237,5 @@ def test_an_empty_name_is_no_name(
         got = threads.map(lambda _: running.ask(f"/{pool}/v1/responses", body, headers), range(40))
     shares = Counter(one.server for one in got)
     assert len(shares) == 4, shares
-    assert max(shares.values()) <= 16, shares
+    # HAProxy takes the next point of its ring, which is as even as dice.
+    assert max(shares.values()) <= 24, shares
