@@ -144,7 +144,7 @@ def test_a_changed_key_is_seen_to_run(site: Site) -> None:
     (site.root / "key").write_text("sk-after\n")
     done = site.apply(fleet, *SMOKE)
     assert done.returncode == 0, done.stderr
-    assert "client team-a: 1 key added, 1 removed" in done.stdout
+    assert "client team-a: keys: another value under the same reference" in done.stdout
     assert site.runs() != answer
     assert "sk-" not in done.stdout + done.stderr
 

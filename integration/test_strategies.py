@@ -31,9 +31,9 @@ pytestmark = pytest.mark.slow
 EVERYWHERE: dict[str, dict[str, Any]] = {
     "header": {"strategy": {"name": "session", "header": "X-Session-Id"}},
     "cookie": {"strategy": {"name": "session", "cookie": "chat"}},
-    "prefix": {"strategy": "prefix"},
+    "prefix": {"strategy": {"name": "prefix", "key": "system_prompt"}},
     "begin": {"strategy": {"name": "prefix", "key": "first_bytes", "bytes": 512}},
-    "capped": {"strategy": "prefix", "max_in_flight": 28},
+    "capped": {"strategy": {"name": "prefix", "key": "system_prompt"}, "max_in_flight": 28},
     "exact": {"strategy": "round_robin", "servers": "gpu-[0-1]:8000"},
     "glob": {"strategy": "round_robin", "servers": "gpu-[2-3]:8000"},
 }
