@@ -251,6 +251,7 @@ def test_the_proxy_protocol_names_the_client(edge: Edge) -> None:
 FIELDS = {
     "time", "request_id", "client", "method", "path", "listener", "pool", "server", "status", "bytes_sent",
     "duration_s", "upstream_connect_s", "upstream_first_byte_s", "upstream_total_s", "retries",
+    "decision",
 }  # fmt: skip
 
 

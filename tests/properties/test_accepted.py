@@ -17,6 +17,7 @@ EXAMPLES = 400 if os.environ.get("LBGEN_ALL") else 60
 TARGETS = ("nginx", "haproxy")
 
 
+@pytest.mark.timeout(900)  # each example starts a program
 @pytest.mark.parametrize("target", TARGETS)
 @given(data=st.data())
 @settings(
