@@ -47,9 +47,12 @@ def changes_of(
     if after is None or (before is None and main.old):
         changes = in_files
     else:
-        changes = _with_effects(_in_fleets(before, after), in_files, reload=_beside_differs(files))
+        changes = _with_effects(_in_fleets(before, after), in_files, reload=_beside_differs(files, directory))
         if before and before.fleet and again:
             changes += _unexplained(main, before.fleet, target, again, in_files)
+        if _reloads(in_files) and not _reloads(changes):
+            # Whether a reload is needed follows from the files, whatever could be explained of them.
+            changes.append(_other_lines(main, main.new, RELOAD))
     return changes + list(_secrets(files[1:], directory, changes))
 
 
@@ -90,14 +93,14 @@ def _with_effects(changes: Iterator[Change], in_files: Sequence[Change], *, relo
     return [change._replace(effect=effect(change)) for change in changes]
 
 
-def _beside_differs(files: Sequence[FileChange]) -> bool:
+def _reloads(changes: Sequence[Change]) -> bool:
+    return any(change.effect == RELOAD for change in changes)
+
+
+def _beside_differs(files: Sequence[FileChange], directory: Path) -> bool:
     """Tell whether a file that the balancer reads beside its main file changes."""
-    aside = {FLEET_FILE, DROP_IN}
-    return any(
-        body(file.old) != body(file.new)
-        for file in files[1:]
-        if not any(str(file.path).endswith(name) for name in aside)
-    )
+    aside = {directory / FLEET_FILE, directory / DROP_IN}
+    return any(body(file.old) != body(file.new) for file in files[1:] if file.path not in aside)
 
 
 def _unexplained(
@@ -109,8 +112,13 @@ def _unexplained(
     except LbgenError:  # such as a secret of the old fleet that is gone
         return
     if READERS[target](text) != READERS[target](main.old):
-        lines = Lines(*counted(list(statements(main.old)), list(statements(text))))
-        yield Change("changed", f"{FILES}{main.path.name}", None, lines, effect=RELOAD if in_files else NONE)
+        yield _other_lines(main, text, RELOAD if in_files else NONE)
+
+
+def _other_lines(main: FileChange, text: str, effect: str) -> Change:
+    """Return the change of the main file's lines to another text's."""
+    lines = Lines(*counted(list(statements(main.old)), list(statements(text))))
+    return Change("changed", f"{FILES}{main.path.name}", None, lines, effect=effect)
 
 
 def _secrets(files: Sequence[FileChange], directory: Path, told: Sequence[Change]) -> Iterator[Change]:

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lbgen.cli.guard import run
+from lbgen.deploy.plan import make_plan
+from lbgen.render import FLEET_FILE, RenderedFile
+from lbgen.targets.service import DROP_IN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -235,3 +238,18 @@ def test_another_version_than_the_fleets_is_said(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert "nginx here is 1.22.1, but the fleet is for 1.26" in said[0]
     assert "but the fleet is for" not in said[1]
+
+
+def test_what_no_fleet_explains_is_reloaded_all_the_same(tmp_path: Path) -> None:
+    """Whether a reload is needed follows from the files, also where nothing renders the old fleet again."""
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text("pools: {chat: {engine: vllm, servers: [gpu-0:8000, gpu-1:8000]}}\n")
+    assert run(["-q", "render", str(fleet), "-t", "haproxy", "-o", str(tmp_path)]) == 0
+    folder = tmp_path / "haproxy"
+    names = ("haproxy.cfg", DROP_IN, FLEET_FILE)
+    files = [RenderedFile(name, (folder / name).read_text()) for name in names]
+    main = folder / "haproxy.cfg"
+    main.write_text(main.read_text().replace("timeout queue 1m", "timeout queue 2m"))
+    plan = make_plan("haproxy", folder, files, socket=True)
+    assert plan.reload
+    assert [change.attribute for change in plan.changes] == ["files.haproxy.cfg"]
