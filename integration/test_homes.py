@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from integration.conftest import renewed
-from integration.fleets import PROXIES, SERVERS, Proxy, chat, files
-from integration.test_njs import NAMES, SHARED, turns
+from integration.conversations import NAMES, expect_homes_on_all_servers, servers_of
+from integration.fleets import PROXIES, Proxy, chat, files
 from integration.test_strategies import Running
-from integration.test_strategies import chat as asking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,18 +35,9 @@ def running(request: pytest.FixtureRequest, running_mocks: list[MockBox], rig: R
 
 
 def test_agents_with_one_prompt_have_homes_on_all_servers(running: Running) -> None:
-    names = [f"agent-{time.monotonic()}-{number}" for number in range(AGENTS)]
-    with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda name: turns(running, name, 0, 4), names))
-    assert all(len(set(servers)) == 1 for servers in found), found
-    shares = Counter(servers[0] for servers in found)
-    assert set(shares) == set(SERVERS)
-    assert max(shares.values()) <= AGENTS // 2, shares
+    expect_homes_on_all_servers(running, AGENTS)
 
 
 @pytest.mark.parametrize(("named", "headers"), NAMES)
 def test_what_names_a_conversation(running: Running, named: dict[str, Any], headers: dict[str, str]) -> None:
-    chats = {**asking(SHARED), **named}
-    body = {key: value for key, value in chats.items() if value is not None}
-    changing = [{**body, "metadata": {"turn": turn}} for turn in range(8)]
-    assert len({running.server("", one, **headers) for one in changing}) == 1
+    assert len(servers_of(running, named, headers, 8)) == 1

@@ -6,16 +6,15 @@ import http.client
 import json
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from integration.conftest import renewed
+from integration.conversations import NAMES, expect_homes_on_all_servers, servers_of, turns
 from integration.fleets import SERVERS, Proxy, files
 from integration.test_strategies import Running, paced
-from integration.test_strategies import chat as asking
 from lbgen.lab.pace import HEADER as PACE
 
 if TYPE_CHECKING:
@@ -26,17 +25,7 @@ if TYPE_CHECKING:
 
 PROMPT = "You are hot. " * 50
 HOT = 100
-SHARED = "You are an agent with many tools. " * 200
 AGENTS = 24
-NAMES: list[tuple[dict[str, Any], dict[str, str]]] = [
-    ({}, {"x-claude-code-session-id": "s"}),
-    ({"prompt_cache_key": "k"}, {}),
-    ({"messages": None, "instructions": SHARED, "input": "Hello"}, {}),
-    ({"messages": None, "instructions": SHARED, "input": [{"role": "user", "content": "Hello"}]}, {}),
-    ({"system": [{"type": "text", "text": SHARED}], "messages": [{"role": "user", "content": "Hi"}]}, {}),
-    ({"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]}, {}),
-]
-"""What of a body or of its headers names a conversation."""
 WITH_COUNTS = tuple(Proxy(generation, "nginx") for generation in ("trixie", "sid"))
 """Debian 12 has njs 0.7.9, which cannot count for all workers."""
 
@@ -117,27 +106,8 @@ def test_requests_that_no_server_takes_are_counted_no_more(
     assert len(homes(running)) == 1
 
 
-def turns(running: Running, agent: str, begin: int, count: int) -> list[str]:
-    """Go on with a conversation, each turn of which sends all before; return the servers."""
-    messages: Any = asking(SHARED, f"I am {agent}.")["messages"]
-    for turn in range(begin):
-        messages += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": f"Step {turn}."}]
-    found = []
-    for turn in range(begin, begin + count):
-        found.append(running.server("", {"model": "mock", "max_tokens": 1, "messages": messages}))
-        messages += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": f"Step {turn}."}]
-    return found
-
-
 def test_agents_with_one_prompt_have_homes_on_all_servers(running: Running) -> None:
-    names = [f"agent-{time.monotonic()}-{number}" for number in range(AGENTS)]
-    with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda name: turns(running, name, 0, 4), names))
-    assert all(len(set(servers)) == 1 for servers in found), found
-    shares = Counter(servers[0] for servers in found)
-    assert set(shares) == set(SERVERS)
-    # The first ones of a prompt keep together until it is known to be everybody's.
-    assert max(shares.values()) <= AGENTS // 2, shares
+    expect_homes_on_all_servers(running, AGENTS)
 
 
 def test_the_log_tells_why_a_request_went_where_it_did(running: Running) -> None:
@@ -178,7 +148,4 @@ def test_a_home_that_dies_leaves_its_conversations_to_all_others(
 
 @pytest.mark.parametrize(("named", "headers"), NAMES)
 def test_what_names_a_conversation(running: Running, named: dict[str, Any], headers: dict[str, str]) -> None:
-    chats = {**asking(SHARED), **named}
-    body = {key: value for key, value in chats.items() if value is not None}
-    changing = [{**body, "metadata": {"turn": turn}} for turn in range(12)]
-    assert len({running.server("", one, **headers) for one in changing}) == 1
+    assert len(servers_of(running, named, headers, 12)) == 1
