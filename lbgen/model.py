@@ -9,7 +9,7 @@ the file, so that a problem found later can point there.
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lbgen.problems import Path
 from lbgen.units import Address, Rate
@@ -385,17 +385,19 @@ class TargetSettings(NamedTuple):
     version: Version
     directory: str
     user: str | None = None
-    workers: int | None = None
-    """NGINX worker processes; None: as many as there are cores."""
-    connections: int = 8192
-    modules: tuple[str, ...] = ()
-    threads: int | None = None
-    max_connections: int = 20_000
     runtime_socket: str | None = None
+    """Where its servers can be changed while it runs; None: it has no such socket, or none is written."""
     drain_timeout: int = 900_000
     without: tuple[str, ...] = ()
     raw: Mapping[str, tuple[str, ...]] = {}
     path: Path = ()
+    own: Any = None
+    """The named tuple of what only this target has."""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Every value by its key: those that targets share, and its own."""
+        return {**self._asdict(), **self.own._asdict()}
 
 
 class Fleet(NamedTuple):

@@ -29,6 +29,7 @@ from lbgen.model import (
     TargetSettings,
     Timeouts,
 )
+from lbgen.targets.registry import TARGETS
 from lbgen.units import Address, expand_ranges, parse_address
 from lbgen.vocabulary import Version
 
@@ -150,7 +151,10 @@ def listener(name: str = "default", **values: Any) -> Listener:
 
 def settings(name: str = "nginx", version: str = "1.22", **values: Any) -> TargetSettings:
     """The settings of a target."""
-    return TargetSettings(name, Version.parse(version), f"/etc/{name}", **values)
+    table = TARGETS[name].settings
+    return table.make(
+        name, table.keys.defaults | {"version": Version.parse(version), "raw": {}} | values
+    )._replace(path=())
 
 
 def fleet(*pools: Pool, **values: Any) -> Fleet:

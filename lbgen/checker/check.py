@@ -102,7 +102,10 @@ def check_target(
 
 def _without_modules(asked: _Asked, found: Found, lacking: str) -> Verdict:
     """Check again without NGINX modules, when the fleet can be rendered without."""
-    settings = tuple(one._replace(modules=()) for one in asked.fleet.targets)
+    settings = tuple(
+        one._replace(own=one.own._replace(modules=())) if one.name == asked.target else one
+        for one in asked.fleet.targets
+    )
     fleet = asked.fleet._replace(targets=settings)
     if any(problem.is_error for problem in TARGETS[asked.target].limits(fleet)):
         line = f"not checked by {asked.target}: {lacking} is not to be had here"

@@ -8,13 +8,14 @@ the reference are printed from it. Every kind reads a YAML node into a value, or
 from lbgen.fields.base import INVALID, MAX_TEXT, Field, Kind, label, location_of, nearest, refuse, shown
 from lbgen.fields.composites import Group, ListOf, MapOf, Struct
 from lbgen.fields.quantities import Duration, RateKind, Size
-from lbgen.fields.scalars import Boolean, Choice, Integer, Number, Text, unsafe
+from lbgen.fields.scalars import AutoInteger, Boolean, Choice, Integer, Number, Text, unsafe
 from lbgen.fields.shapes import Anything, OneOf, Variants
 
 __all__ = [
     "INVALID",
     "MAX_TEXT",
     "Anything",
+    "AutoInteger",
     "Boolean",
     "Choice",
     "Duration",

@@ -167,6 +167,23 @@ class Integer(Kind):
         return ""
 
 
+class AutoInteger(Integer):
+    """A whole number, or ``auto`` (None)."""
+
+    __slots__ = ()
+
+    def read(self, node: Node, path: Path, problems: list[Problem]) -> Value:
+        if node.tag == STR and node.value == "auto":
+            return None
+        return super().read(node, path, problems)
+
+    def schema(self) -> dict[str, Any]:
+        return {"anyOf": [{"const": "auto"}, super().schema()]}
+
+    def describe(self) -> str:
+        return f"auto, or {super().describe()}"
+
+
 class Number(Kind):
     """A number that may have decimals."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from lbgen.fleet.schema.settings import TARGET_STRUCTS
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,8 +21,12 @@ def digest_of(fleet: Fleet, targets: Mapping[str, Any]) -> str:
     in by reference, so that nobody can try values against the digest.
     """
     settings = {
-        name: {key: value for key, value in struct.filled(targets.get(name)).items() if value is not None}
-        for name, struct in TARGET_STRUCTS.items()
+        name: {
+            key: value
+            for key, value in target.settings.keys.filled(targets.get(name)).items()
+            if value is not None
+        }
+        for name, target in TARGETS.items()
     }
     words = [
         repr((fleet.name, fleet.balancers._replace(own=None), fleet.metrics, fleet.logs)),

@@ -1,15 +1,14 @@
-"""Kinds of values that only a fleet has: names, secrets, headers, versions, paths."""
+"""Kinds of values that only a fleet has: names, secrets, headers, paths."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from lbgen.fields import Integer, Kind, Text, label, refuse, shown
+from lbgen.fields import Kind, Text, label, refuse, shown
 from lbgen.fields.scalars import compiled
 from lbgen.model import Secret
 from lbgen.problems import Problem
-from lbgen.vocabulary import Version
 
 if TYPE_CHECKING:
     from lbgen.fields.base import Node, Value
@@ -199,29 +198,6 @@ class HeaderName(Text):
         return text
 
 
-class VersionKind(Text):
-    """A version of NGINX or HAProxy; always a string, because 1.30 as a number is 1.3."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__(
-            'a version, in quotes: "1.26"',
-            pattern=r"[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?",
-            limit=12,
-            parse=Version.parse,
-        )
-
-    def written(self, value: Value) -> Value:
-        return str(value)
-
-    def hint(self, node: Node) -> str:
-        if node.id != "scalar" or compiled(self.pattern).fullmatch(node.value):
-            return super().hint(node)
-        likely = {"2": "2.6", "3": "3.0"}.get(node.value[:1], "1.26")
-        return f'write two numbers with a dot between, in quotes: "{likely}"'
-
-
 class UrlPath(Text):
     """A path of a URL; says which character it is that does not belong into one."""
 
@@ -251,29 +227,11 @@ def _no_unreadable_escape(path: str) -> None:
         raise ValueError(f"'{shown(path)}' has '.' or '..' in it, which a request may not have")
 
 
-class AutoInteger(Integer):
-    """A whole number, or ``auto`` (None)."""
-
-    __slots__ = ()
-
-    def read(self, node: Node, path: Path, problems: list[Problem]) -> Value:
-        if node.tag == _STR and node.value == "auto":
-            return None
-        return super().read(node, path, problems)
-
-    def schema(self) -> dict[str, Any]:
-        return {"anyOf": [{"const": "auto"}, super().schema()]}
-
-    def describe(self) -> str:
-        return f"auto, or {super().describe()}"
-
-
 URL_PATH = UrlPath("a path that begins with '/'", pattern=r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*", limit=1024)
 URL_PATH_QUERY = UrlPath(
     "a path that begins with '/'", pattern=r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", limit=1024
 )
 FILE = Text("the path of a file", pattern=r".+", limit=1024)
-ABSOLUTE = Text("an absolute path", pattern=r"/[^\s\"'\\;{}$#]*", limit=255)
 MODEL = Text("a model's name, '*' standing for anything", pattern=r"[A-Za-z0-9._/:@+=,~*-]{1,256}", limit=256)
 ORIGIN = Text(
     "an origin such as https://chat.example.org",
@@ -285,4 +243,3 @@ URL = Text(
     pattern=r"https?://[A-Za-z0-9._\[\]:-]+(/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?",
     limit=1024,
 )
-LINE = Text("one line in the target's own language", limit=4096)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from lbgen.fields import Duration, Field, Kind, ListOf, MapOf, OneOf, RateKind, Size, Struct, Variants
 from lbgen.fields.walk import Key, keys
 from lbgen.fleet.address_kinds import Addresses, Bind, OneAddress
-from lbgen.fleet.kinds import HeaderValue, Name, SecretKind, VersionKind
+from lbgen.fleet.kinds import HeaderValue, Name, SecretKind
 from lbgen.fleet.schema import FLEET
 from lbgen.strategies.registry import STRATEGIES
 from lbgen.targets.registry import TARGETS
+from lbgen.targets.settings import VersionKind
 from lbgen.vocabulary import Support
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lbgen.engines import ENGINES
+from lbgen.fields import AutoInteger
 from lbgen.fleet.leaves import (
     DEFAULT,
     Leaf,
@@ -21,9 +22,9 @@ from lbgen.fleet.leaves import (
     times,
 )
 from lbgen.fleet.references import SET
-from lbgen.fleet.schema.settings import TARGET_STRUCTS
 from lbgen.model import Secret
 from lbgen.strategies.registry import STRATEGIES
+from lbgen.targets.registry import TARGETS
 from lbgen.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -279,22 +280,19 @@ class Tree:
         return tree
 
     def _target(self, settings: TargetSettings) -> dict[str, Any]:
-        values = {}
-        for field in TARGET_STRUCTS[settings.name].fields:
-            value = getattr(settings, field.name)
-            if field.name in ("workers", "threads") and value is None:
+        table, said, values = TARGETS[settings.name].settings, settings.values, {}
+        for field in table.keys.fields:
+            value = said[field.name]
+            if isinstance(field.kind, AutoInteger) and value is None:
                 value = "auto"
             elif value is not None and field.name != "raw":
                 value = field.kind.written(value)
             values[field.name] = value or None if field.name == "raw" else value
         tree = self._leaves(settings.path, values)
-        if "max_connections" in tree and not self._document.written((*settings.path, "max_connections")):
-            tree["max_connections"] = Remark(
-                tree["max_connections"], "default, which is rendered only where written"
-            )
+        for key in table.only_written & tree.keys():
+            if not self._document.written((*settings.path, key)):
+                tree[key] = Remark(tree[key], "default, which is rendered only where written")
         node = self._document.node((*settings.path, "version"))
-        if (node.value if node else str(TARGET_STRUCTS[settings.name].defaults["version"])) != str(
-            settings.version
-        ):
+        if (node.value if node else str(table.keys.defaults["version"])) != str(settings.version):
             tree["version"] = Leaf(str(settings.version), "--target-version")
         return tree

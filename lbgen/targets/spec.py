@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from lbgen.model import Fleet, Pool, Secret, TargetSettings
     from lbgen.problems import Problem
+    from lbgen.targets.settings import SettingsTable
     from lbgen.vocabulary import Feature, Refused, Support, Version
 
 
@@ -69,6 +70,19 @@ class Row(NamedTuple):
     """From this version on it is rendered; `support` holds for older ones."""
 
 
+class Room(NamedTuple):
+    """How many connections a target may have, and the key that says so."""
+
+    key: str
+    connections: int
+    per_request: int = 1
+    """How many of them a request takes."""
+    least: int = 0
+    """Fewer are too few for any fleet."""
+    whole: bool = True
+    """False: it may have as many for each core of its machine, which nobody knows here."""
+
+
 class Target(Protocol):
     """A proxy: what it can do by version, and how its files are made."""
 
@@ -91,6 +105,10 @@ class Target(Protocol):
     @property
     def features(self) -> Mapping[str, Feature]: ...
     @property
+    def settings(self) -> SettingsTable:
+        """The keys under ``targets.NAME``."""
+
+    @property
     def strategies(self) -> Mapping[str, Callable[[Pool, TargetSettings], Refused | None]]:
         """For each strategy: None when it is rendered for this pool and version, else why not."""
 
@@ -106,6 +124,9 @@ class Target(Protocol):
 
     def notes(self, fleet: Fleet) -> Iterator[str]:
         """Yield what the configuration costs, for people to know; nothing here is a problem."""
+
+    def room(self, settings: TargetSettings) -> Room:
+        """Return how many connections it may have with these settings."""
 
     def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         """Return the files to render, the main file first; `limits` yielded no error."""

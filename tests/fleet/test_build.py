@@ -487,14 +487,14 @@ class TestSettings:
             SMALL + 'targets: {haproxy: {version: "3.0", threads: auto, raw: {global: a, backend: [b, c]}}}'
         )
         (haproxy,) = fleet_of(text).targets
-        assert (haproxy.version, haproxy.threads) == (Version(3, 0), None)
+        assert (haproxy.version, haproxy.own.threads) == (Version(3, 0), None)
         assert haproxy.raw["global"] == ("a",)
         assert haproxy.raw["backend"] == ("b", "c")
 
     def test_targets_and_versions_from_outside_win(self):
         text = SMALL + 'targets: {nginx: {version: "1.26", workers: 4, modules: njs}}'
         nginx, haproxy = fleet_of(text, requested=["nginx", "haproxy"], versions={"nginx": "1.30"}).targets
-        assert (nginx.version, nginx.workers, nginx.modules) == (Version(1, 30), 4, ("njs",))
+        assert (nginx.version, nginx.own.workers, nginx.own.modules) == (Version(1, 30), 4, ("njs",))
         assert haproxy.version == Version(2, 6)
         for options in ({"requested": ["apache"]}, {"versions": {"nginx": "new"}}):
             with pytest.raises(LbgenError):

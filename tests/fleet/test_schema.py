@@ -16,7 +16,6 @@ from lbgen.fields import INVALID, MapOf, Struct
 from lbgen.fields.walk import keys
 from lbgen.fleet.reference import STRATEGY_KEY, reference_markdown
 from lbgen.fleet.schema import FLEET, json_schema
-from lbgen.fleet.schema.settings import TARGET_STRUCTS
 from lbgen.fleet.source import Source, read
 from lbgen.strategies.registry import STRATEGIES
 from lbgen.targets.registry import TARGETS
@@ -178,11 +177,10 @@ def test_a_key_at_the_wrong_place_is_shown_the_right_one():
     assert [problem.hint for problem in problems] == ["it is a key elsewhere: listeners.*.max_body"]
 
 
-def test_targets_of_the_table_are_those_of_the_registry():
-    assert TARGET_STRUCTS.keys() == TARGETS.keys()
-    for name, target in TARGETS.items():
-        assert TARGET_STRUCTS[name].defaults["version"] == target.oldest
-        assert TARGET_STRUCTS[name].defaults["directory"] == target.directory
+def test_a_target_is_rendered_for_its_oldest_version_and_its_own_folder_unless_told():
+    for target in TARGETS.values():
+        assert target.settings.keys.defaults["version"] == target.oldest
+        assert target.settings.keys.defaults["directory"] == target.directory
 
 
 def test_targets_speak_of_keys_that_exist():

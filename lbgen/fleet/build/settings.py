@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 from lbgen.fields import INVALID
 from lbgen.fleet.build.context import items, usable
 from lbgen.fleet.schema import settings as table
-from lbgen.model import Balancers, Logs, Metrics, TargetSettings
+from lbgen.model import Balancers, Logs, Metrics
 from lbgen.problems import LbgenError
+from lbgen.targets.registry import TARGETS
 from lbgen.vocabulary import Version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lbgen.fleet.build.context import Context
+    from lbgen.model import TargetSettings
 
 
 def balancers(context: Context, written: Any) -> Balancers:  # noqa: ANN401 - a number or a mapping
@@ -61,22 +63,21 @@ def targets(
 ) -> tuple[TargetSettings, ...]:
     """Return the settings of the requested targets; else of those in the file; else of all."""
     values = usable(written, {})
-    names = list(dict.fromkeys(requested)) or list(values) or list(table.TARGET_STRUCTS)
+    names = list(dict.fromkeys(requested)) or list(values) or list(TARGETS)
     return tuple(_target(name, usable(values.get(name), {}), versions.get(name)) for name in names)
 
 
 def _target(name: str, written: Mapping[str, Any], version: str | None) -> TargetSettings:
-    if name not in table.TARGET_STRUCTS:
-        raise LbgenError(f"there is no target '{name}': there are {', '.join(table.TARGET_STRUCTS)}")
-    values = table.TARGET_STRUCTS[name].filled(written)
+    if name not in TARGETS:
+        raise LbgenError(f"there is no target '{name}': there are {', '.join(TARGETS)}")
+    known = TARGETS[name].settings
+    values = known.keys.filled(written)
     if version is not None:
         try:
             values["version"] = Version.parse(version)
         except ValueError as error:
             raise LbgenError(str(error)) from None
-    raw = values.pop("raw") or {}
+    raw = values["raw"] or {}
     values["raw"] = {level: tuple(items(raw, level)) for level in raw}
-    for key in ("modules", "without"):
-        if key in values:
-            values[key] = tuple(items(values, key))
-    return TargetSettings(name=name, path=("targets", name), **values)
+    lists = {key: tuple(items(values, key)) for key, value in values.items() if isinstance(value, list)}
+    return known.make(name, values | lists)

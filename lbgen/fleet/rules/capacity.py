@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from lbgen.fleet.rules.rule import Finding, Rule, has_target, routes_with_pools
 from lbgen.model import State
 from lbgen.problems import Severity
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import Fleet, Pool, TargetSettings
+    from lbgen.model import Fleet, Pool
+    from lbgen.targets.spec import Room
 
 _AFFINITY = ("session", "prefix")
-_FEW_CONNECTIONS = 512
-"""NGINX's own default of `worker_connections`."""
 
 
 def zero_weights(fleet: Fleet) -> Iterator[Finding]:
@@ -120,25 +120,20 @@ def too_few_connections(fleet: Fleet) -> Iterator[Finding]:
     """Find limits on connections below what the servers may hold."""
     total = sum(pool.cap(server) or 0 for pool in fleet.pools for server in pool.servers)
     for target in fleet.targets:
-        key, room, needed = _connections(target, total)
-        place = (*(target.path or ("targets", target.name)), key)
-        if room < needed and fleet.origins.written(place):
-            yield Finding(place, f"{room} connections are too few: {_reason(target, total, needed)}")
+        room = TARGETS[target.name].room(target)
+        needed = max(room.least, room.per_request * total if room.whole else 0)
+        place = (*(target.path or ("targets", target.name)), room.key)
+        if room.connections < needed and fleet.origins.written(place):
+            reason = _reason(room, TARGETS[target.name].title, total, needed)
+            yield Finding(place, f"{room.connections} connections are too few: {reason}")
 
 
-def _connections(target: TargetSettings, total: int) -> tuple[str, int, int]:
-    if target.name != "nginx":
-        return "max_connections", target.max_connections, total
-    if target.workers is None:
-        return "connections", target.connections, _FEW_CONNECTIONS
-    return "connections", target.connections * target.workers, max(2 * total, _FEW_CONNECTIONS)
-
-
-def _reason(target: TargetSettings, total: int, needed: int) -> str:
-    if needed > _FEW_CONNECTIONS or target.name != "nginx":
-        twice = ", and NGINX uses two for each" if target.name == "nginx" else ""
-        return f"the servers may hold {total} requests together{twice}"
-    return "NGINX uses two for each request, beside idle clients and kept-alive servers"
+def _reason(room: Room, title: str, total: int, needed: int) -> str:
+    uses = f"{title} uses {'two' if room.per_request == 2 else room.per_request} for each"
+    if needed == room.least:
+        return f"{uses} request, beside idle clients and kept-alive servers"
+    also = f", and {uses}" if room.per_request > 1 else ""
+    return f"the servers may hold {total} requests together{also}"
 
 
 RULES = (

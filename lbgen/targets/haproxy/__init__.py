@@ -9,16 +9,16 @@ from lbgen.targets.haproxy.limits import limits
 from lbgen.targets.haproxy.notes import notes
 from lbgen.targets.haproxy.outputs import outputs
 from lbgen.targets.haproxy.quoting import quote
+from lbgen.targets.haproxy.settings import DIRECTORY, OLDEST, SETTINGS, room
 from lbgen.targets.haproxy.strategies import REFUSALS
 from lbgen.targets.haproxy.support import SUPPORT
-from lbgen.vocabulary import Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import Fleet
+    from lbgen.model import Fleet, TargetSettings
     from lbgen.problems import Problem
-    from lbgen.targets.spec import Output, Part, Secrets, Syntax, Target
+    from lbgen.targets.spec import Output, Part, Room, Secrets, Syntax, Target
 
 
 class Haproxy:
@@ -27,9 +27,10 @@ class Haproxy:
     name = "haproxy"
     title = "HAProxy"
     main_file = "haproxy.cfg"
-    oldest = Version(2, 6)
-    directory = "/etc/haproxy"
+    oldest = OLDEST
+    directory = DIRECTORY
     features = FEATURES
+    settings = SETTINGS
     strategies = REFUSALS
     support = SUPPORT
 
@@ -44,6 +45,10 @@ class Haproxy:
     def notes(self, fleet: Fleet) -> Iterator[str]:
         """Yield what the configuration costs."""
         return notes(fleet)
+
+    def room(self, settings: TargetSettings) -> Room:
+        """Return how many connections it may have."""
+        return room(settings)
 
     def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         """Return the files to render."""

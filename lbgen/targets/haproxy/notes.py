@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.bodies import buffer_size as body_size
 from lbgen.targets.haproxy.buffers import buffer_size
+from lbgen.targets.haproxy.settings import own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +22,7 @@ def notes(fleet: Fleet) -> Iterator[str]:
     if body_size(fleet) is None:
         return
     size = buffer_size(fleet)
-    connections = fleet.target("haproxy").max_connections
+    connections = own(fleet.target("haproxy")).max_connections
     total = _BUFFERS * size * connections
     yield (
         f"bodies are looked at: buffers take up to {total / 2**30:.1f} GiB of memory ({_BUFFERS} of"

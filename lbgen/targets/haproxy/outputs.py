@@ -20,6 +20,7 @@ from lbgen.targets.haproxy.metrics import METRICS_FILE, metrics_frontend, metric
 from lbgen.targets.haproxy.names import peers, resolvers
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.redirects import redirects
+from lbgen.targets.haproxy.settings import own
 from lbgen.targets.haproxy.views import Defaults, Process, Section, syntax
 from lbgen.targets.haproxy.words import COMMON_ERRORS, duration, error_reply
 from lbgen.targets.service import drop_in
@@ -96,8 +97,8 @@ def _process(made: Assembly) -> Process:
     ]
     if settings.user:
         lines.append(f"user {quote(settings.user)}")
-    if settings.threads:
-        lines.append(f"nbthread {settings.threads}")
+    if threads := own(settings).threads:
+        lines.append(f"nbthread {threads}")
     if settings.runtime_socket:
         lines.append(
             f"stats socket {quote(settings.runtime_socket)} mode 660 level admin expose-fd listeners"
@@ -126,12 +127,12 @@ def _descriptors(fleet: Fleet, settings: TargetSettings) -> int:
     In steps of a hundred servers: one more server is nothing that needs a reload.
     """
     servers = sum(len(pool.servers) for pool in fleet.pools)
-    return 2 * settings.max_connections + (servers // 100 + 2) * 100
+    return 2 * own(settings).max_connections + (servers // 100 + 2) * 100
 
 
 def _connections(fleet: Fleet, settings: TargetSettings) -> str:
     if fleet.origins.written((*settings.path, "max_connections")):
-        return f"maxconn {settings.max_connections}"
+        return f"maxconn {own(settings).max_connections}"
     # With a `maxconn` for which the process may not open enough files HAProxy does not start (seen on
     # 2.6: "Cannot raise FD limit"). A default must not do that: this takes what there is, up to the bound.
     return f"fd-hard-limit {_descriptors(fleet, settings)}"

@@ -8,16 +8,16 @@ from lbgen.targets.nginx.features import FEATURES
 from lbgen.targets.nginx.limits import limits
 from lbgen.targets.nginx.outputs import outputs
 from lbgen.targets.nginx.quoting import quote
+from lbgen.targets.nginx.settings import DIRECTORY, OLDEST, SETTINGS, room
 from lbgen.targets.nginx.strategies import REFUSALS
 from lbgen.targets.nginx.support import SUPPORT
-from lbgen.vocabulary import Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import Fleet
+    from lbgen.model import Fleet, TargetSettings
     from lbgen.problems import Problem
-    from lbgen.targets.spec import Output, Part, Secrets, Syntax, Target
+    from lbgen.targets.spec import Output, Part, Room, Secrets, Syntax, Target
 
 
 class Nginx:
@@ -26,9 +26,10 @@ class Nginx:
     name = "nginx"
     title = "NGINX"
     main_file = "nginx.conf"
-    oldest = Version(1, 22)
-    directory = "/etc/nginx"
+    oldest = OLDEST
+    directory = DIRECTORY
     features = FEATURES
+    settings = SETTINGS
     strategies = REFUSALS
     support = SUPPORT
 
@@ -43,6 +44,10 @@ class Nginx:
     def notes(self, fleet: Fleet) -> Iterator[str]:  # noqa: ARG002 - one signature for all
         """Yield nothing: a request's buffers are released with it, and grow with its body alone."""
         return iter(())
+
+    def room(self, settings: TargetSettings) -> Room:
+        """Return how many connections it may have."""
+        return room(settings)
 
     def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         """Return the files to render."""

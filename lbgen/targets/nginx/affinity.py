@@ -19,6 +19,7 @@ from lbgen.targets.nginx.conditions import header_variable
 from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.names import serving
 from lbgen.targets.nginx.ring import keys_of
+from lbgen.targets.nginx.settings import own
 from lbgen.targets.nginx.views import NOTHING, Script
 from lbgen.targets.spec import Syntax
 
@@ -43,7 +44,7 @@ def homes_of(fleet: Fleet, pool: Pool, settings: TargetSettings) -> Homes:
     """Return how a pool's requests come to their homes."""
     if fleet.balancers.instances > 1:
         return Homes.HASH
-    if "njs" in settings.modules and has(settings.version, "njs_counts") and serving(pool):
+    if "njs" in own(settings).modules and has(settings.version, "njs_counts") and serving(pool):
         return Homes.SCRIPT
     return Homes.STICKY if has(settings.version, "sticky") else Homes.HASH
 
@@ -87,7 +88,7 @@ def decides(made: Assembly) -> bool:
 
 def _variable(made: Assembly, pool: Pool, way: Homes) -> Syntax:
     """Return the variable with a request's home, or with what names its conversation or prompt."""
-    if "njs" not in made.settings.modules:
+    if "njs" not in own(made.settings).modules:
         return _mapped(made, pool)
     name = Syntax(f"$lb_home_of_{made.upstreams[pool.name].replace('-', '_')}")
     if all(script.name != name for script in made.scripts):

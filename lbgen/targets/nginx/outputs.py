@@ -10,6 +10,7 @@ from lbgen.targets.nginx.bodies import add_scan
 from lbgen.targets.nginx.edge import sites
 from lbgen.targets.nginx.metrics import metrics_site
 from lbgen.targets.nginx.quoting import quote
+from lbgen.targets.nginx.settings import own
 from lbgen.targets.nginx.upstreams import probe_upstreams, upstreams
 from lbgen.targets.nginx.variables import add_common_maps, hash_settings
 from lbgen.targets.nginx.views import NOTHING, Log, Main
@@ -40,7 +41,9 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     """Return the files to render, the main file first."""
     settings = fleet.target("nginx")
     # Upstreams alone cannot bring the script that njs needs.
-    scripted = settings if part.name != "upstreams" else settings._replace(modules=())
+    scripted = (
+        settings if part.name != "upstreams" else settings._replace(own=own(settings)._replace(modules=()))
+    )
     made = Assembly(fleet, scripted, secrets)
     blocks = upstreams(made)
     if part.name == "upstreams":
@@ -112,8 +115,8 @@ def _main(made: Assembly) -> Main:
         user=quote(settings.user) if settings.user else NOTHING,
         jit=bool(made.members),
         modules=(Syntax("modules/ngx_http_js_module.so"),) if made.scripts else (),
-        workers=Syntax(settings.workers or "auto"),
-        connections=settings.connections,
+        workers=Syntax(own(settings).workers or "auto"),
+        connections=own(settings).connections,
         files=_files(settings),
         shutdown=duration(settings.drain_timeout),
         error_log=Syntax(f"{_error_log(logs)} {_LEVELS.get(logs.level, 'notice')}"),
@@ -122,7 +125,7 @@ def _main(made: Assembly) -> Main:
 
 def _files(settings: TargetSettings) -> int:
     """Return what a worker opens at once: each request takes two, one to the client, one to the server."""
-    return 2 * settings.connections
+    return 2 * own(settings).connections
 
 
 def _access_log(logs: Logs) -> Syntax:
