@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from lbgen.model import Fleet, Listener, Pool
+    from lbgen.targets.spec import Target
 
 
 def digest_of(fleet: Fleet, targets: Mapping[str, Any]) -> str:
@@ -21,12 +22,7 @@ def digest_of(fleet: Fleet, targets: Mapping[str, Any]) -> str:
     in by reference, so that nobody can try values against the digest.
     """
     settings = {
-        name: {
-            key: value
-            for key, value in target.settings.keys.filled(targets.get(name)).items()
-            if value is not None
-        }
-        for name, target in TARGETS.items()
+        name: said for name, target in TARGETS.items() if (said := _settings(target, targets.get(name)))
     }
     words = [
         repr((fleet.name, fleet.balancers._replace(own=None), fleet.metrics, fleet.logs)),
@@ -36,6 +32,13 @@ def digest_of(fleet: Fleet, targets: Mapping[str, Any]) -> str:
         repr(settings),
     ]
     return hashlib.sha256("\n".join(words).encode(errors="backslashreplace")).hexdigest()[:12]
+
+
+def _settings(target: Target, written: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what is written, but for the defaults: so a target that is new to lbgen changes no digest."""
+    defaults = target.settings.keys.defaults
+    filled = target.settings.keys.filled(written)
+    return {key: value for key, value in filled.items() if value != defaults[key]}
 
 
 def _pool(pool: Pool) -> Iterator[str]:
