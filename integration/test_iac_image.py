@@ -58,7 +58,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     for name in CONTEXT:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, context / name)
-    for needed in ("click", "PyYAML", "Jinja2", "MarkupSafe"):
+    for needed in ("click", "PyYAML", "Jinja2", "MarkupSafe", "nginx-crossplane"):
         repacked(distribution(needed), context)
     pip = repacked(distribution("pip"), context).name
     build = [

@@ -1,0 +1,287 @@
+"""NGINX configuration as a tree of directives, includes followed, each directive with its file and line.
+
+The words are crossplane's; the tree is made here, because it has to hold comments, columns, and what
+could be read before the first error.
+"""
+
+from __future__ import annotations
+
+import re
+from glob import glob, has_magic
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbgen.problems import Location, Problem
+from lbgen.reading import MIB, read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LARGEST = 16 * MIB
+"""Bytes of one file: more than any configuration has."""
+_MOST_FILES = 2_000
+_ENDS = frozenset("{};")
+_ESCAPED = re.compile(r"""\\(["'\\trn])""")
+_ESCAPES = {"t": "\t", "r": "\r", "n": "\n"}
+
+
+class Directive(NamedTuple):
+    """A simple directive, or a block with the directives inside it."""
+
+    name: str
+    args: tuple[str, ...]
+    location: Location
+    block: tuple[Directive, ...] | None = None
+    """None: it ends with ';'."""
+    comments: tuple[str, ...] = ()
+    """The comments directly above it, and the one behind it on its line, without the '#'."""
+
+    @property
+    def value(self) -> str:
+        """The first argument; empty when there is none."""
+        return self.args[0] if self.args else ""
+
+    def parameter(self, name: str) -> str | None:
+        """Return what follows ``name=`` among the arguments: ``max_fails`` of a server."""
+        found = [arg.partition("=")[2] for arg in self.args if arg.startswith(f"{name}=")]
+        return found[-1] if found else None
+
+    def inside(self, *names: str) -> tuple[Directive, ...]:
+        """Return the directives of these names that stand directly in the block."""
+        return tuple(one for one in self.block or () if one.name in names)
+
+
+class Level(NamedTuple):
+    """A block and the blocks around it: what decides which value holds there."""
+
+    chain: tuple[Directive, ...]
+    """From the whole configuration (a block without name) to the block itself."""
+
+    @property
+    def block(self) -> Directive:
+        return self.chain[-1]
+
+    def all(self, *names: str) -> tuple[Directive, ...]:
+        """Return the directives that hold here: those of the nearest level that has one of these names.
+
+        So NGINX inherits: a level that has a ``proxy_set_header`` of its own takes none from outside.
+        """
+        for block in reversed(self.chain):
+            found = block.inside(*names)
+            if found:
+                return found
+        return ()
+
+    def first(self, name: str) -> Directive | None:
+        """Return the directive that holds here, or None where nobody wrote it."""
+        found = self.all(name)
+        return found[-1] if found else None
+
+    def around(self, name: str) -> Directive | None:
+        """Return the nearest block of this name: the ``server`` around a location."""
+        return next((block for block in reversed(self.chain) if block.name == name), None)
+
+
+class Nginx(NamedTuple):
+    """A main file, or fragments of one, with everything that it includes."""
+
+    root: Directive
+    """A block without a name that holds the directives of the main context."""
+    texts: dict[str, str]
+    """Each file that was read, by the name that locations have."""
+    problems: tuple[Problem, ...] = ()
+    """What could not be read: ``unreadable-include``, ``configuration-syntax``."""
+
+    @property
+    def is_fragment(self) -> bool:
+        """Tell whether it is a part of a configuration: it has no ``http`` or ``stream`` block."""
+        return not self.root.inside("http", "stream", "events", "mail")
+
+    def levels(self, *names: str) -> Iterator[Level]:
+        """Yield every block (of these names), outermost first, in the order written."""
+        for level in _levels((self.root,)):
+            if not names or level.block.name in names:
+                yield level
+
+    def directives(self, *names: str) -> Iterator[tuple[Directive, Level]]:
+        """Yield every directive (of these names) with the block that it stands in."""
+        for level in _levels((self.root,)):
+            for one in level.block.block or ():
+                if not names or one.name in names:
+                    yield one, level
+
+
+def _levels(chain: tuple[Directive, ...]) -> Iterator[Level]:
+    waiting = [chain]
+    while waiting:
+        here = waiting.pop()
+        yield Level(here)
+        waiting.extend((*here, one) for one in reversed(here[-1].block or ()) if one.block is not None)
+
+
+def parse_nginx(name: str, text: str) -> Nginx:
+    """Return the tree of a file, relative includes taken from its folder, as NGINX takes them.
+
+    Errors are problems with a place; what was read before them is there.
+    """
+    reading = _Reading(name)
+    block = reading.file(name, text)
+    root = Directive("", (), Location(name, 1, 1), tuple(block))
+    return Nginx(root, reading.texts, tuple(reading.problems))
+
+
+def joined(parts: list[Nginx]) -> Nginx:
+    """Return several fragments as one configuration, as a main file that includes them would read them."""
+    texts: dict[str, str] = {}
+    for part in parts:
+        texts.update(part.texts)
+    block = tuple(one for part in parts for one in part.root.block or ())
+    problems = tuple(problem for part in parts for problem in part.problems)
+    return Nginx(parts[0].root._replace(block=block), texts, problems)
+
+
+class _Reading:
+    """One main file and its includes."""
+
+    def __init__(self, main: str) -> None:
+        self._folder = Path(main).parent
+        self._open_files: list[str] = []
+        self.texts: dict[str, str] = {}
+        self.problems: list[Problem] = []
+
+    def file(self, name: str, text: str) -> list[Directive]:
+        """Return the directives of one file, those of its includes in their place."""
+        self.texts[name] = text
+        self._open_files.append(name)
+        blocks = _tree(name, text, self)
+        self._open_files.pop()
+        return blocks
+
+    def include(self, directive: Directive) -> list[Directive]:
+        """Return what an ``include`` stands for."""
+        found: list[Directive] = []
+        pattern = str(self._folder / directive.value)
+        names = sorted(glob(pattern)) if has_magic(pattern) else [pattern]  # noqa: PTH207 - patterns can be absolute
+        for name in names:
+            if name in self._open_files or len(self.texts) >= _MOST_FILES:
+                self.problem("unreadable-include", f"{name} includes itself", directive.location)
+                continue
+            try:
+                text = read_text(name, errors="replace", most=_LARGEST)
+            except OSError as error:
+                self.problem(
+                    "unreadable-include", f"{name} cannot be read: {error.strerror}", directive.location
+                )
+                continue
+            found += self.file(name, text)
+        return found
+
+    def problem(self, code: str, message: str, location: Location) -> None:
+        self.problems.append(Problem(code, message, location=location))
+
+
+class _Token(NamedTuple):
+    """A word, a comment, or one of '{', '}' and ';'."""
+
+    text: str
+    location: Location
+    quoted: bool = False
+
+    @property
+    def is_comment(self) -> bool:
+        return self.text.startswith("#") and not self.quoted
+
+    @property
+    def is_end(self) -> bool:
+        return self.text in _ENDS and not self.quoted
+
+
+class _Statement(NamedTuple):
+    """A directive without its block, and what ends it; a closing brace has no words."""
+
+    words: tuple[_Token, ...]
+    comments: tuple[str, ...]
+    end: _Token | None
+
+
+def _tree(name: str, text: str, reading: _Reading) -> list[Directive]:
+    """Return the directives of a file; blocks that are not closed end with the file."""
+    top: list[Directive] = []
+    open_blocks: list[tuple[Directive, list[Directive]]] = []
+    for words, comments, end in _statements(_tokens(name, text, reading)):
+        inside = open_blocks[-1][1] if open_blocks else top
+        if words:
+            one = _directive(words, comments)
+            if end is not None and end.text == "{":
+                open_blocks.append((one, []))
+                continue
+            if end is None or end.text == "}":
+                reading.problem("configuration-syntax", f"'{one.name}' has no ';'", one.location)
+            inside.extend(reading.include(one) if one.name == "include" and one.args else [one])
+        if end is not None and end.text == "}":
+            if open_blocks:
+                _close(open_blocks, top)
+            else:
+                reading.problem("configuration-syntax", "unexpected '}'", end.location)
+    while open_blocks:
+        _close(open_blocks, top)
+    return top
+
+
+def _close(open_blocks: list[tuple[Directive, list[Directive]]], top: list[Directive]) -> None:
+    one, inside = open_blocks.pop()
+    (open_blocks[-1][1] if open_blocks else top).append(one._replace(block=tuple(inside)))
+
+
+def _statements(tokens: Iterator[_Token]) -> Iterator[_Statement]:
+    """Yield the statements in order, each with the comments above it and behind it on its line."""
+    statement: _Statement | None = None
+    comments: list[str] = []
+    words: list[_Token] = []
+    for token in tokens:
+        if statement is not None:  # it waits for a comment behind it
+            behind = token.is_comment and token.location.line == statement.end.location.line  # type: ignore[union-attr]
+            said = (*statement.comments, token.text[1:].strip()) if behind else statement.comments
+            yield statement._replace(comments=said)
+            statement = None
+            if behind:
+                continue
+        if token.is_end:
+            statement = _Statement(tuple(words), tuple(comments), token)
+            words, comments = [], []
+        elif token.is_comment:
+            comments.append(token.text[1:].strip())
+        else:
+            words.append(token)
+    if statement is not None:
+        yield statement
+    if words:
+        yield _Statement(tuple(words), tuple(comments), None)
+
+
+def _directive(words: tuple[_Token, ...], comments: tuple[str, ...]) -> Directive:
+    name = words[0].text
+    args = (word.text for word in words[1:])
+    if not name.endswith("_by_lua_block"):
+        args = (_ESCAPED.sub(lambda one: _ESCAPES.get(one[1], one[1]), word) for word in args)
+    return Directive(name, tuple(args), words[0].location, None, comments)
+
+
+def _tokens(name: str, text: str, reading: _Reading) -> Iterator[_Token]:
+    """Yield crossplane's tokens with the columns that it does not tell."""
+    import crossplane  # noqa: PLC0415 - takes 20 ms
+    from crossplane.errors import NgxParserSyntaxError  # noqa: PLC0415
+
+    lines = text.split("\n")
+    line, column = 0, 0
+    try:
+        for token, number, quoted in crossplane.lex_string(text, name):
+            if number != line:
+                line, column = number, 0
+            written = lines[line - 1] if line <= len(lines) else ""
+            at = written.find(token.split("\n", 1)[0], column)
+            at = at if at >= 0 else column
+            yield _Token(token, Location(name, max(line, 1), at + 1), quoted)
+            column = at + len(token)
+    except NgxParserSyntaxError as error:
+        reading.problem("configuration-syntax", str(error.strerror), Location(name, error.lineno or 1, 1))
