@@ -25,6 +25,9 @@ SOCKET = "/run/lbgen.sock"
 SYSTEM = "You are an agent with many tools. " * 60
 TALKS = 120
 PATIENCE_S = 20.0
+EVEN = 1.5
+"""Of the average, for conversations that begin one after the other: 3.2 draws among idle servers, and
+three standard deviations of 120 draws are this much."""
 HEALTH = {"path": "/health", "interval": "500ms", "timeout": "400ms", "fall": 1, "rise": 1}
 
 
@@ -129,9 +132,8 @@ def test_a_dead_home_spreads_its_conversations_and_comes_back(
     wait_for(running, gone, "UP")
     assert talks.turns(range(TALKS)) == after  # who has moved stays
     begun = Counter(talks.turns(range(TALKS, 2 * TALKS)).values())
-    assert begun[gone] >= TALKS / 4 - 2  # who begins comes at once
-    # One after the other, so that all are idle: 3.2 has no strict order among equals.
-    assert busiest(begun, 4) <= 1.4, begun
+    assert begun[gone] >= TALKS / 4 * 0.6, begun  # who begins comes at once
+    assert busiest(begun, 4) <= EVEN, begun
 
 
 @pytest.mark.parametrize(("out", "back"), [("state maint", "state ready"), ("weight 0", "weight 100%")])
@@ -158,4 +160,4 @@ def test_a_server_that_is_added_gets_new_conversations_at_once(start: Start, moc
         box.reload(files(fleet(proxy), proxy))
         assert talks.turns(range(TALKS)) == before  # a reload forgets no home
         begun = Counter(talks.turns(range(TALKS, 2 * TALKS)).values())
-        assert busiest(begun, 4) <= 1.3, begun
+        assert busiest(begun, 4) <= EVEN, begun
