@@ -19,7 +19,6 @@ _NGINX = """\
 user www-data;
 worker_processes auto;
 error_log /dev/stderr notice;
-pid /run/nginx.pid;
 events { worker_connections 1024; }
 http {
     default_type application/octet-stream;

@@ -16,7 +16,7 @@ import yaml
 from lbgen.lab import load
 from lbgen.lab.boxes import fetch
 from lbgen.lab.owners import owner
-from lbgen.lab.rig import COMMANDS, LABEL, connect
+from lbgen.lab.rig import LABEL, command_of, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,9 +95,9 @@ class Site(NamedTuple):
 def balancer(site: Site) -> Iterator[Container]:
     """Run the balancer on this machine's own network, with the site's folder as its configuration."""
     site.run.mkdir()
-    command = [*COMMANDS[site.proxy.target]]
+    command = command_of(site.proxy.target)
     if site.proxy.target == "nginx":
-        command[-1] += f" pid {site.run}/pid;"
+        command[-1] = f"daemon off; pid {site.run}/pid;"
     else:
         command += ["-S", f"{site.run}/master.sock", "-p", f"{site.run}/pid"]
     container = connect().containers.run(

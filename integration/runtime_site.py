@@ -22,7 +22,7 @@ from lbgen.deploy.running import RunningServer, running
 from lbgen.deploy.runtime_socket import RuntimeSocket
 from lbgen.lab import load
 from lbgen.lab.owners import owner
-from lbgen.lab.rig import COMMANDS, LABEL, connect
+from lbgen.lab.rig import LABEL, command_of, connect
 from lbgen.problems import LbgenError
 from tests.ports import free_port
 
@@ -116,7 +116,7 @@ def runtime(proxy: Proxy, mocks: list[MockBox], *numbers: int, **pool: Any) -> I
         done = made.lbgen("render", made.fleet(*numbers, **pool), "-o", str(root))
         assert done.returncode == 0, done.stderr
         container = connect().containers.run(
-            proxy.image, COMMANDS["haproxy"], entrypoint=[], name=made.name, detach=True,
+            proxy.image, command_of("haproxy"), entrypoint=[], name=made.name, detach=True,
             network_mode="host", labels={LABEL: owner(os.getpid())},
             volumes={
                 str(made.folder): {"bind": "/etc/haproxy", "mode": "ro"},

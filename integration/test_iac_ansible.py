@@ -19,7 +19,7 @@ from integration.pods import lbgen
 from integration.waiting import eventually
 from lbgen.lab.boxes import fetch
 from lbgen.lab.owners import owner
-from lbgen.lab.rig import COMMANDS, LABEL, connect
+from lbgen.lab.rig import LABEL, command_of, connect
 from tests.ports import free_port
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def host(mocks: list[MockBox], tmp_path: Path) -> Iterator[Host]:
     made.fleet()
     assert lbgen("render", "fleet.yaml", "-t", "haproxy", "-o", ".", cwd=tmp_path).returncode == 0
     container = connect().containers.run(
-        PROXY.image, COMMANDS["haproxy"], entrypoint=[], name=made.container, detach=True,
+        PROXY.image, command_of("haproxy"), entrypoint=[], name=made.container, detach=True,
         network_mode="host", labels={LABEL: owner(os.getpid())},
         volumes={str(made.folder): {"bind": "/etc/haproxy", "mode": "ro"}},
     )  # fmt: skip

@@ -8,27 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.checker import vulnerabilities
-from lbgen.checker.haproxy import HaproxyChecker
-from lbgen.checker.nginx import NginxChecker
 from lbgen.checker.programs import differs, find
-from lbgen.checker.spec import Message, Verdict
+from lbgen.checker.spec import Verdict
+from lbgen.checker.stand_ins import stood_in
 from lbgen.checker.surroundings import Surroundings
 from lbgen.problems import LbgenError, Location, Problem, Severity
 from lbgen.render import render
 from lbgen.runtimes.spec import NoProgramError
 from lbgen.secret_values import StandInSecrets
+from lbgen.targets.program import Message
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from lbgen.checker.programs import Choice, Found
-    from lbgen.checker.spec import Checker
     from lbgen.model import Fleet, Secret
     from lbgen.runtimes.spec import Finished
-
-CHECKERS: Mapping[str, Checker] = {"nginx": NginxChecker(), "haproxy": HaproxyChecker()}
-"""By target."""
 
 NAMES_SHOWN = 3
 
@@ -88,26 +84,23 @@ def check_target(
         return Verdict(target, f"not checked by {target}: --binary none", checked=False)
     wanted = fleet.target(target).version
     try:
-        found = find(target, wanted, CHECKERS[target], choice, say)
+        found = find(target, wanted, choice, say)
     except NoProgramError as error:
         return Verdict(target, f"not checked by {target}: {error}", checked=False)
     say(f"{target}: checked by {found.program.place}")
     asked = _Asked(fleet, target, choice.resolve, choice.templates)
     answer = _ask(asked, found)
-    lacking = _missing_module(answer)
+    lacking = TARGETS[target].checks.lacking(answer.messages)
     if lacking:
-        return _without_modules(asked, found, lacking)
+        return _check_without(asked, found, lacking)
     return _verdict(asked, found, answer)
 
 
-def _without_modules(asked: _Asked, found: Found, lacking: str) -> Verdict:
-    """Check again without NGINX modules, when the fleet can be rendered without."""
-    settings = tuple(
-        one._replace(own=one.own._replace(modules=())) if one.name == asked.target else one
-        for one in asked.fleet.targets
-    )
-    fleet = asked.fleet._replace(targets=settings)
-    if any(problem.is_error for problem in TARGETS[asked.target].limits(fleet)):
+def _check_without(asked: _Asked, found: Found, lacking: str) -> Verdict:
+    """Check again without what the program lacks here, when the fleet can be rendered without."""
+    target = TARGETS[asked.target]
+    fleet = target.checks.without(asked.fleet)
+    if any(problem.is_error for problem in target.limits(fleet)):
         line = f"not checked by {asked.target}: {lacking} is not to be had here"
         return Verdict(asked.target, line, checked=False)
     asked = asked._replace(fleet=fleet)
@@ -116,14 +109,14 @@ def _without_modules(asked: _Asked, found: Found, lacking: str) -> Verdict:
 
 
 def _ask(asked: _Asked, found: Found) -> _Answer:
-    checker = CHECKERS[asked.target]
+    target = TARGETS[asked.target]
     with tempfile.TemporaryDirectory(prefix="lbgen-check-") as name:
         folder = Path(name).resolve()
         directory = asked.fleet.target(asked.target).directory
         around = Surroundings(
             folder, directory, in_container=found.program.in_container, resolve=asked.resolve
         )
-        fleet = checker.stand_in(asked.fleet, around, found.program)
+        fleet = stood_in(asked.fleet, asked.target, around, found.program)
         secrets = _WatchedSecrets()
         files = render(fleet, asked.target, templates=asked.templates, secrets=secrets)
         hidden = {file.path for file in files if file.secret}
@@ -131,8 +124,8 @@ def _ask(asked: _Asked, found: Found) -> _Answer:
             _write(folder / file.path, file.text)
         for secret in secrets.missing:
             around.note("secrets", str(secret))
-        finished = found.program.run(checker.arguments(folder / files[0].path, found.version), folder)
-        placed = (_placed(message, folder) for message in checker.messages(finished.output))
+        finished = found.program.run(target.program.checking(folder / files[0].path, found.version), folder)
+        placed = (_placed(message, folder) for message in target.checks.messages(finished.output))
         messages = tuple(secrets.masked(message, in_secret_file=message.file in hidden) for message in placed)
     texts = {file.path: file.text.replace(f"{folder}/", "") for file in files if not file.secret}
     return _Answer(finished, messages, tuple(_notes(around.replaced)), texts)
@@ -153,14 +146,6 @@ def _notes(replaced: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for kind, names in replaced.items():
         more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
         yield f"stand-ins for {kind}: {', '.join(names[:NAMES_SHOWN])}{more}"
-
-
-def _missing_module(answer: _Answer) -> str:
-    """Return the file of an NGINX module that is not there; empty when that is not what is wrong."""
-    for message in answer.messages:
-        if message.is_error and message.text.startswith("dlopen()"):
-            return message.text.split('"')[1].rpartition("/")[2]
-    return ""
 
 
 def _verdict(asked: _Asked, found: Found, answer: _Answer) -> Verdict:
@@ -189,14 +174,12 @@ def _verdict(asked: _Asked, found: Found, answer: _Answer) -> Verdict:
 def _vulnerabilities(target: str, found: Found, answer: _Answer) -> Iterator[Problem]:
     candidates = vulnerabilities.candidates(target, found.version, answer.texts.values())
     if candidates:  # asking for the package takes two calls of a program
-        package = found.program.package() or _packaged(found.program.run(["-v"]).output)
+        package = found.program.package() or _packaged(target, found)
         yield from vulnerabilities.problems(target, str(found.version), package, candidates)
 
 
-def _packaged(said: str) -> str:
-    """Return the package's version, where a program names it as HAProxy of Debian does: 2.6.12-1+deb12u4."""
-    match = re.search(r"version (\d+\.\d+\.\d+-\d\S*)", said)
-    return match[1] if match else ""
+def _packaged(target: str, found: Found) -> str:
+    return TARGETS[target].program.package(lambda arguments: found.program.run(arguments).output)
 
 
 def _outcome(problems: Sequence[Problem]) -> str:

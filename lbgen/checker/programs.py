@@ -8,14 +8,15 @@ from lbgen.problems import LbgenError
 from lbgen.runtimes.container import find_in_image
 from lbgen.runtimes.process import find_local, program_at
 from lbgen.runtimes.spec import NoProgramError
+from lbgen.targets.registry import TARGETS
+from lbgen.vocabulary import Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from lbgen.checker.spec import Checker
     from lbgen.runtimes.spec import Program
-    from lbgen.vocabulary import Version
+    from lbgen.targets.program import Program as TargetProgram
 
 MODES = ("auto", "none", "required")
 
@@ -59,23 +60,24 @@ def parse_choice(texts: Sequence[str], targets: Sequence[str]) -> Choice:
     return Choice(mode, named)
 
 
-def find(target: str, wanted: Version, checker: Checker, choice: Choice, say: Callable[[str], None]) -> Found:
+def find(target: str, wanted: Version, choice: Choice, say: Callable[[str], None]) -> Found:
     """Return the program that is to check a target's files, rendered for the version `wanted`.
 
     Raises `NoProgramError` with the reason when there is none, and `LbgenError` for a named one.
     """
+    program = TARGETS[target].program
     if target in choice.named:
-        return _named(choice.named[target], checker)
-    local = find_local(checker.program)
-    found = _asked(local, checker) if local else None
+        return _named(choice.named[target], program)
+    local = find_local(program.name)
+    found = _asked(local, program) if local else None
     if found and found.version[:2] >= wanted[:2]:
         return found
-    image = f"{checker.program}:{wanted.major}.{wanted.minor}"
+    image = program.image(Version(wanted.major, wanted.minor))
     reason = f"the one here is {found.version}, older than the fleet's {wanted}" if found else "not found"
     try:
-        return _asked(find_in_image(image, checker.program), checker)
+        return _asked(find_in_image(image, program.name), program)
     except NoProgramError as error:
-        say(f"{checker.program}: {reason}; {error}")
+        say(f"{program.name}: {reason}; {error}")
         raise NoProgramError(reason) from None
 
 
@@ -87,33 +89,39 @@ def differs(found: Version, wanted: Version) -> str:
     return "" if found[:2] == wanted[:2] else f", but the fleet is for {wanted}"
 
 
-def version_here(target: str, checker: Checker, choice: Choice) -> Version | None:
+def version_here(target: str, choice: Choice) -> Version | None:
     """Return the version of the named program, else of the one that is installed; None: there is none.
 
     Raises `LbgenError` for a named one that is not to be had.
     """
+    program = TARGETS[target].program
     if target in choice.named:
-        return _named(choice.named[target], checker).version
-    local = None if choice.mode == "none" else find_local(checker.program)
+        return _named(choice.named[target], program).version
+    local = None if choice.mode == "none" else find_local(program.name)
     try:
-        return checker.version(local) if local else None
+        return version_of(local, program) if local else None
     except LbgenError:
         return None
 
 
-def _named(place: str, checker: Checker) -> Found:
+def version_of(found: Program, program: TargetProgram) -> Version | None:
+    """Ask a program that was found for its version; None when it says none. Raises `LbgenError`."""
+    return program.version(lambda arguments: found.run(arguments).output)
+
+
+def _named(place: str, program: TargetProgram) -> Found:
     try:
         if place.startswith("docker://"):
-            program: Program = find_in_image(place.removeprefix("docker://"), checker.program)
+            found: Program = find_in_image(place.removeprefix("docker://"), program.name)
         else:
-            program = program_at(place)
-        return _asked(program, checker)
+            found = program_at(place)
+        return _asked(found, program)
     except NoProgramError as error:
         raise LbgenError(f"--binary: {error}") from None
 
 
-def _asked(program: Program, checker: Checker) -> Found:
-    version = checker.version(program)
+def _asked(found: Program, program: TargetProgram) -> Found:
+    version = version_of(found, program)
     if version is None:
-        raise NoProgramError(f"{program.place}: is not {checker.program}: it says no version")
-    return Found(program, version)
+        raise NoProgramError(f"{found.place}: is not {program.name}: it says no version")
+    return Found(found, version)

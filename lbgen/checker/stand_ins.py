@@ -9,15 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from lbgen.targets.registry import TARGETS
 from lbgen.units import Address, is_ip, parse_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lbgen.checker.surroundings import Surroundings
-    from lbgen.model import Auth, Fleet, Listener, ListenerTls, Logs, Pool, ServerTls, TargetSettings
+    from lbgen.model import Auth, Fleet, Listener, ListenerTls, Logs, Pool, ServerTls
+    from lbgen.runtimes.spec import Program
 
 CERTIFICATES = "certificate files"
+
+
+def stood_in(fleet: Fleet, target: str, around: Surroundings, program: Program) -> Fleet:
+    """Return the fleet as a target's program can check or run it here; `around` remembers the stand-ins."""
+    checks = TARGETS[target].checks
+    changed = stand_in(fleet, target, around, opens=checks.opens)
+    return checks.stand_in(changed, around.folder, lambda arguments: program.run(arguments).output)
 
 
 def stand_in(fleet: Fleet, target: str, around: Surroundings, *, opens: bool) -> Fleet:
@@ -38,16 +47,6 @@ def stand_in(fleet: Fleet, target: str, around: Surroundings, *, opens: bool) ->
     if changed.metrics is None:
         return changed
     return changed._replace(metrics=changed.metrics._replace(binds=tuple(map(listen, changed.metrics.binds))))
-
-
-def with_raw(fleet: Fleet, target: str, level: str, lines: tuple[str, ...]) -> Fleet:
-    """Return the fleet with raw lines added at a level of one target."""
-
-    def changed(settings: TargetSettings) -> TargetSettings:
-        raw = {**settings.raw, level: (*settings.raw.get(level, ()), *lines)}
-        return settings._replace(raw=raw) if settings.name == target else settings
-
-    return fleet._replace(targets=tuple(map(changed, fleet.targets)))
 
 
 def _pool(pool: Pool, around: Surroundings) -> Pool:

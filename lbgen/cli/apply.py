@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from lbgen.checker.check import CHECKERS
 from lbgen.checker.programs import differs, find, version_here
 from lbgen.cli.inputs import load_fleet, only_target, seconds, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, format_option, option, templates_option
@@ -34,6 +33,7 @@ from lbgen.render import render
 from lbgen.runtimes.spec import NoProgramError
 from lbgen.secret_values import RealSecrets
 from lbgen.targets.answers import files_named
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -131,7 +131,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         smoke=_smoke(fleet, settings, wanted),
         runs_again=lambda text: runs_again(fleet, settings.name, text, patience),
         runs_other=lambda names: runs_other(fleet, settings.name, names),
-        socket=settings.runtime_socket if settings.name == "haproxy" else None,
+        socket=settings.runtime_socket,
         again=as_before(fleet, settings.name, templates_folder(wanted.templates)),
         expect=wanted.expect,
         max_change=_share(wanted.max_change),
@@ -171,9 +171,8 @@ def _check(settings: TargetSettings, choice: Choice, main: Path) -> str:
     """Let the real checker see the candidate and say how it went; raises `RefusedError` with its words."""
     if choice.mode == "none" and settings.name not in choice.named:
         return "the candidate is not checked: --binary none"
-    checker = CHECKERS[settings.name]
     try:
-        found = find(settings.name, settings.version, checker, choice, lambda _: None)
+        found = find(settings.name, settings.version, choice, lambda _: None)
     except NoProgramError as error:
         raise RefusedError(
             f"the candidate cannot be checked by {settings.name}: {error}; name the program that runs here "
@@ -181,14 +180,16 @@ def _check(settings: TargetSettings, choice: Choice, main: Path) -> str:
         ) from None
     # In a container it sees the target's folder, too: the candidate's links lead there.
     folder = main.resolve().parent.parent
-    finished = found.program.run(checker.arguments(main.resolve(), found.version), folder)
+    finished = found.program.run(
+        TARGETS[settings.name].program.checking(main.resolve(), found.version), folder
+    )
     if finished.code != 0:
         said = finished.output.strip()
         raise RefusedError(f"{settings.name} {found.version} refuses the candidate:\n{said}")
     if not found.program.in_container:
         _refuse_taken(main)
     line = f"{settings.name} {found.version} accepts the candidate{differs(found.version, settings.version)}"
-    here = version_here(settings.name, checker, choice)
+    here = version_here(settings.name, choice)
     return line if here in {None, found.version} else f"{line}; installed here is {here}"
 
 
@@ -236,8 +237,9 @@ def _reload(target: str, wanted: Wanted) -> Reload | None:
         return by_command(wanted.reload)
     if wanted.pid is not None:
         return by_pid_file(target, Path(wanted.pid))
-    if wanted.master_socket is not None and target != "haproxy":
-        raise click.UsageError("--master-socket is HAProxy's")
+    if wanted.master_socket is not None and not TARGETS[target].program.master_socket:
+        able = [one.title for one in TARGETS.values() if one.program.master_socket]
+        raise click.UsageError(f"--master-socket is {' or '.join(able)}'s")
     return by_master_socket(wanted.master_socket) if wanted.master_socket is not None else None
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lbgen.checker.check import CHECKERS
 from lbgen.checker.programs import differs, parse_choice, version_here
 from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, format_option, option, templates_option
@@ -75,7 +74,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     fleet = usable_fleet(console, load_fleet(console, request), request)
     settings = only_target(fleet, "a plan")
     plan = _plan(console, fleet, folder_of(to, settings.name), templates_folder(templates))
-    here = version_here(settings.name, CHECKERS[settings.name], choice)
+    here = version_here(settings.name, choice)
     if here and (other := differs(here, settings.version)):
         console.note(f"{settings.name} here is {here}{other}")
     texts = {
@@ -122,9 +121,9 @@ def as_before(fleet: Fleet, target: str, templates: Path | None) -> Callable[[Fl
 
 def _kept(console: Console, settings: TargetSettings, plan: Plan) -> tuple[Kept, ...]:
     """Return what stays drained; nothing where HAProxy cannot be asked, such as in a pipeline."""
-    if settings.name != "haproxy" or settings.runtime_socket is None:
+    if settings.runtime_socket is None:
         return ()
-    read, main = READERS["haproxy"], plan.files[0]
+    read, main = READERS[settings.name], plan.files[0]
     try:
         return kept(settings.runtime_socket, read(main.old), read(main.new))
     except LbgenError as error:

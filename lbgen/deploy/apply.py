@@ -26,6 +26,7 @@ from lbgen.files import tidy, write_files
 from lbgen.problems import LbgenError
 from lbgen.reading import read_text
 from lbgen.targets.answers import files_named
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from lbgen.render import RenderedFile
 
 LOCK_WAIT_S = 60.0
-SETTLE_S = {"haproxy": 1.0}
-"""Until the next reload may come: HAProxy's master loses one that comes right after another (seen on 2.6 and
-3.0), or resets the connections that wait in between (3.2)."""
 CANDIDATE = ".lbgen-candidate"
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, whoever manages services or jobs, and a connection that broke."""
@@ -236,7 +234,7 @@ def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
             for look in (job.verify, job.smoke):
                 for line in look():
                     say(line)
-        time.sleep(SETTLE_S.get(job.target, 0))
+        time.sleep(TARGETS[job.target].program.settle_s)
     else:
         say(f"{job.target}: not reloaded; say how with --reload")
         return False
@@ -293,7 +291,7 @@ def _impatient(job: Job) -> Job:
 
 def _reload_back(job: Job, reload: Reload, say: Callable[[str], None]) -> bool:
     """Reload the old files and tell whether they run."""
-    time.sleep(SETTLE_S.get(job.target, 0))
+    time.sleep(TARGETS[job.target].program.settle_s)
     main = job.directory / job.files[0].path
     text = read_text(main, errors="surrogateescape")
     file = READERS[job.target](text)

@@ -18,6 +18,7 @@ from lbgen.model import State
 from lbgen.problems import LbgenError
 from lbgen.reading import read_text
 from lbgen.targets.answers import files_named
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,8 +83,8 @@ def _ended(words: list[str], output: IO[bytes], timeout_s: float) -> int:
 
 
 def by_pid_file(target: str, path: Path) -> Reload:
-    """Return a reload by signal: HUP to NGINX's master, USR2 to HAProxy's (-W or -Ws)."""
-    number = signal.SIGHUP if target == "nginx" else signal.SIGUSR2
+    """Return a reload by a signal to the target's first process."""
+    number = signal.Signals[f"SIG{TARGETS[target].program.reload_signal}"]
 
     def act() -> None:
         try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lbgen.lab.archive import pack
 from lbgen.lab.problems import RigError
 from lbgen.targets.answers import files_named
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,9 +32,6 @@ SUPERVISOR = f"""while :; do
 done"""
 """Runs a mock in its container and keeps the container alive without it: a container that ends takes its
 address along, and then nobody is there to refuse a connection. An image without Python (127) is of no use."""
-
-RELOAD_SIGNALS = {"nginx": "HUP", "haproxy": "USR2"}
-"""What makes each balancer read its files again: HAProxy's master process takes SIGUSR2."""
 
 
 class Answer(NamedTuple):
@@ -217,7 +215,7 @@ class Balancer(Box):
             files = tuple(files)
             self.put(files)
             name = files_named(files[0].text)
-        self.container.kill(RELOAD_SIGNALS[self.target])
+        self.container.kill(TARGETS[self.target].program.reload_signal)
         if name is not None:
             self._wait_for(name)
 
@@ -253,7 +251,7 @@ class Balancer(Box):
 
 def placed(target: str, files: Iterable[RenderedFile]) -> dict[str, str | bytes]:
     """Return rendered files by their places in a balancer's container."""
-    return {f"/etc/{target}/{file.path}": file.text for file in files}
+    return {f"{TARGETS[target].directory}/{file.path}": file.text for file in files}
 
 
 def _text(output: bytes | Iterable[bytes]) -> str:

@@ -23,6 +23,7 @@ from lbgen.lab.archive import CODE_FOLDER, pack, packed_code
 from lbgen.lab.boxes import SUPERVISOR, Balancer, MockBox, placed
 from lbgen.lab.owners import is_stale, owner
 from lbgen.lab.problems import RigError
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -134,7 +135,7 @@ class Rig:
         `probe` None: when it listens. `beside`: an archive of further files. Raises `RigError`.
         """
         archives = [pack(placed(target, files)), *([beside] if beside else ())]
-        box = Balancer(*self._start("lb", image, COMMANDS[target], archives), PORT, target)
+        box = Balancer(*self._start("lb", image, command_of(target), archives), PORT, target)
         if probe is None:
             box.wait_open()
         else:
@@ -178,11 +179,9 @@ class Rig:
         raise RigError("no free network among 200 tried: is 10.211.0.0/16 to 10.230.0.0/16 in use here?")
 
 
-COMMANDS = {
-    "nginx": ["nginx", "-c", "/etc/nginx/nginx.conf", "-g", "daemon off;"],
-    "haproxy": ["haproxy", "-W", "-db", "-f", "/etc/haproxy/haproxy.cfg"],
-}
-"""How each balancer runs in the foreground; HAProxy with its master process, which is what reloads."""
+def command_of(target: str) -> list[str]:
+    """Return the command that runs a balancer by the files in its usual folder."""
+    return TARGETS[target].program.in_container(TARGETS[target].directory)
 
 
 def connect() -> DockerClient:

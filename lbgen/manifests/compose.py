@@ -10,7 +10,6 @@ from lbgen.fleet.rules.rule import is_everywhere
 from lbgen.manifests.inside import inside
 from lbgen.manifests.order import Made
 from lbgen.manifests.probes import live
-from lbgen.manifests.program import PROGRAMS
 from lbgen.manifests.yaml_text import documents
 from lbgen.render import RenderedFile
 
@@ -52,19 +51,19 @@ def _names(order: Order) -> Iterator[str]:
 
 
 def _advice(order: Order) -> str:
-    reload = f"docker compose kill -s {PROGRAMS[order.target].reload} {order.target}"
+    reload = f"docker compose kill -s {order.program.reload_signal} {order.target}"
     return f"# After a change of the fleet, render again, and then: {reload}\n"
 
 
 def _service(order: Order, placed: Inside) -> dict[str, Any]:
-    program, settings = PROGRAMS[order.target], order.settings
+    program, settings = order.program, order.settings
     made: dict[str, Any] = {
         "image": _literal(order.image_name),
         # In place of the image's own, which would write to its root file system.
-        "entrypoint": [_literal(word) for word in program.command_in(settings.directory)],
+        "entrypoint": [_literal(word) for word in program.in_container(settings.directory)],
         "user": _user(order, placed),
         "restart": "unless-stopped",
-        "stop_signal": f"SIG{program.stop}",
+        "stop_signal": f"SIG{program.stop_signal}",
         "stop_grace_period": f"{-(-settings.drain_timeout // 1000) + SPARE_S}s",
         "ports": list(dict.fromkeys(map(_port, placed.published))),
         "volumes": [f".:{_literal(settings.directory)}:ro", *map(_mount, _outside(order, placed))],
@@ -90,7 +89,7 @@ def _user(order: Order, placed: Inside) -> str:
     if _has_keys(placed):
         # Files with keys are their owner's alone, and a mounted file keeps its owner.
         return "${LBGEN_USER:?UID:GID of who rendered the files in secrets}"
-    user = PROGRAMS[order.target].user
+    user = order.program.user
     return f"{user}:{user}"
 
 

@@ -6,9 +6,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.fleet.rules.rule import is_everywhere, is_loopback
-from lbgen.manifests.program import PROGRAMS
 from lbgen.problems import LbgenError
 from lbgen.render import render
+from lbgen.targets.registry import TARGETS
 from lbgen.units import Address
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _everywhere(fleet: Fleet) -> Fleet:
 
 def _settings(settings: TargetSettings) -> TargetSettings:
     raw = dict(settings.raw)
-    for level, lines in PROGRAMS[settings.name].raw.items():
+    for level, lines in TARGETS[settings.name].program.levels.items():
         written = " ".join(raw.get(level, ()))
         own = tuple(line for line in lines if line.partition(" ")[0] not in written)
         raw[level] = (*raw.get(level, ()), *own)
@@ -142,7 +142,7 @@ def _settings(settings: TargetSettings) -> TargetSettings:
 
 
 def _writable(fleet: Fleet, settings: TargetSettings) -> Iterator[str]:
-    named = [settings.runtime_socket] if settings.name == "haproxy" else []
+    named = [settings.runtime_socket]
     if not fleet.logs.to.startswith(("stdout", "syslog:")):
         named.append(fleet.logs.to)
     folders = dict.fromkeys(str(PurePosixPath(path).parent) for path in named if path)
@@ -175,7 +175,7 @@ def _tls_files(tls: ListenerTls | ServerTls | None) -> list[str | None]:
 
 def _notes(fleet: Fleet, settings: TargetSettings) -> Iterator[str]:
     if settings.user:
-        number = PROGRAMS[settings.name].user
+        number = TARGETS[settings.name].program.user
         yield f"user {settings.user} is left out: in its container it runs as user {number} from the start"
     for pool in fleet.pools:
         if any(is_loopback(server.address.host) for server in pool.servers):

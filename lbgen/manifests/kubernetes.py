@@ -17,7 +17,6 @@ import yaml
 from lbgen.manifests.inside import inside
 from lbgen.manifests.order import Made
 from lbgen.manifests.probes import live, ready
-from lbgen.manifests.program import PROGRAMS
 from lbgen.manifests.yaml_text import documents
 from lbgen.problems import LbgenError
 from lbgen.render import RenderedFile
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from lbgen.manifests.inside import Inside
     from lbgen.manifests.order import Order, Settle
     from lbgen.manifests.probes import Probe
+    from lbgen.targets.program import Program
 
 Object = dict[str, Any]
 
@@ -153,7 +153,7 @@ def _deployment(order: Order, placed: Inside, holders: list[str]) -> Object:
 
 
 def _pod(order: Order, placed: Inside, holders: list[str]) -> Object:
-    user = PROGRAMS[order.target].user
+    user = order.program.user
     security: Object = {
         "runAsNonRoot": True,
         "runAsUser": user,
@@ -184,12 +184,12 @@ def _container(order: Order, placed: Inside) -> Object:
     return {
         "name": order.target,
         "image": order.image_name,
-        "command": PROGRAMS[order.target].command_in(directory),
+        "command": order.program.in_container(directory),
         "ports": [{"name": port_name(port), "containerPort": port} for port in _ports(placed)],
         "livenessProbe": _probe(live(order.fleet), timeout_s=2),
         # NGINX asks a server of each pool for it, and waits for up to five seconds.
         "readinessProbe": _probe(ready(order.fleet), timeout_s=6),
-        "lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", stopping(order.target)]}}},
+        "lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", stopping(order.program)]}}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
@@ -199,9 +199,9 @@ def _container(order: Order, placed: Inside) -> Object:
     }
 
 
-def stopping(target: str) -> str:
+def stopping(program: Program) -> str:
     """Return the shell line that lets streams finish, whatever signal the image is stopped by."""
-    return f"sleep {SPREAD_S}; kill -{PROGRAMS[target].stop} 1; while kill -0 1 2>/dev/null; do sleep 1; done"
+    return f"sleep {SPREAD_S}; kill -{program.stop_signal} 1; while kill -0 1 2>/dev/null; do sleep 1; done"
 
 
 def _files_volume(placed: Inside, holders: list[str]) -> Object:

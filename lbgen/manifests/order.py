@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.render import header
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from lbgen.model import Fleet, TargetSettings
     from lbgen.render import RenderedFile
+    from lbgen.targets.program import Program
     from lbgen.targets.spec import Secrets
 
     Settle = Callable[[RenderedFile], RenderedFile]
@@ -39,7 +41,11 @@ class Order(NamedTuple):
 
     @property
     def image_name(self) -> str:
-        return self.image or f"{self.target}:{self.settings.version}"
+        return self.image or self.program.image(self.settings.version)
+
+    @property
+    def program(self) -> Program:
+        return TARGETS[self.target].program
 
     @property
     def header(self) -> str:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from lbgen.model import Fleet, Pool, Secret, TargetSettings
     from lbgen.problems import Problem
+    from lbgen.targets.program import Checks, Program
     from lbgen.targets.settings import SettingsTable
     from lbgen.vocabulary import Feature, Refused, Support, Version
 
@@ -118,6 +119,14 @@ class Target(Protocol):
 
     def quote(self, text: str) -> Syntax:
         """Return the text as one literal word of this target's language; raises `ValueError`."""
+
+    @property
+    def program(self) -> Program:
+        """Its own program, to be called by whoever checks, starts, reloads or ends it."""
+
+    @property
+    def checks(self) -> Checks:
+        """How that program looks at files that it is only to check."""
 
     def limits(self, fleet: Fleet) -> Iterator[Problem]:
         """Yield what this target cannot do for this fleet: degraded (warning) or refused (error)."""

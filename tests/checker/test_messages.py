@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from lbgen.checker.haproxy import HaproxyChecker
-from lbgen.checker.nginx import NginxChecker
-from lbgen.checker.spec import Message
+from lbgen.targets.program import Message
+from lbgen.targets.registry import TARGETS
 
 
 def test_nginx():
@@ -15,7 +14,7 @@ nginx: [warn] duplicate MIME type "text/html" in /tmp/x/nginx.conf:3
 nginx: [emerg] host not found in upstream "gpu-0:8000" in /tmp/x/nginx.conf:7
 nginx: configuration file /tmp/x/nginx.conf test failed
 """
-    assert list(NginxChecker().messages(output)) == [
+    assert list(TARGETS["nginx"].checks.messages(output)) == [
         Message(is_error=False, text='duplicate MIME type "text/html"', file="/tmp/x/nginx.conf", line=3),
         Message(
             is_error=True, text='host not found in upstream "gpu-0:8000"', file="/tmp/x/nginx.conf", line=7
@@ -33,7 +32,7 @@ def test_haproxy():
 [ALERT]    (2164) : config : Error(s) found in configuration file : h.cfg
 [ALERT]    (2164) : config : Fatal errors found in configuration.
 """
-    assert list(HaproxyChecker().messages(output)) == [
+    assert list(TARGETS["haproxy"].checks.messages(output)) == [
         Message(
             is_error=False,
             text="'server b/b' : could not resolve address 'nosuch.invalid'.",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lbgen.checker.check import CHECKERS, check_target
+from lbgen.checker.check import check_target
 from lbgen.checker.programs import Choice, version_here
 from tests.properties.fleets import fleets
 
@@ -25,7 +25,7 @@ TARGETS = ("nginx", "haproxy")
     derandomize="CI" in os.environ, print_blob=True,
 )  # fmt: skip
 def test_what_passes_the_check_is_accepted(target: str, data: st.DataObject) -> None:
-    version = version_here(target, CHECKERS[target], Choice())
+    version = version_here(target, Choice())
     if version is None:
         pytest.skip(f"{target} is not installed here")
     text, fleet = data.draw(fleets(target, str(version)))

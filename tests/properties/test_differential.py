@@ -21,7 +21,6 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from integration.waiting import eventually
-from lbgen.checker.check import CHECKERS
 from lbgen.checker.programs import Choice, version_here
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
@@ -212,7 +211,7 @@ def got(port: int, ask: Ask) -> Outcome:
 def test_both_programs_do_what_the_oracle_says(
     servers: dict[str, int], draft: dict[str, Any], sent: list[Ask]
 ) -> None:
-    versions = {target: version_here(target, CHECKERS[target], Choice()) for target in TARGETS}
+    versions = {target: version_here(target, Choice()) for target in TARGETS}
     if lacking := [target for target in TARGETS if versions[target] is None]:
         pytest.skip(f"{', '.join(lacking)}: not installed here")
     with TemporaryDirectory(prefix="lbgen-", ignore_cleanup_errors=True) as name, ExitStack() as stack:

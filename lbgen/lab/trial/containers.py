@@ -22,6 +22,7 @@ from lbgen.lab.trial.mapping import Standing, binds_of, within
 from lbgen.lab.trial.ready import Asked, Serving, ready
 from lbgen.lab.trial.sending import Marks
 from lbgen.lab.trial.watching import STRATEGY, agent
+from lbgen.targets.registry import TARGETS
 from lbgen.units import Address
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Containers:
     def balancer(self, asked: Asked, way: Way) -> Iterator[Serving]:
         """Run a balancer; give where it serves, and its files. Raises `RigError`."""
         target, fleet = asked.target, asked.fleet
-        image = self._image(target, f"{target}:{fleet.target(target).version}")
+        image = self._image(target, TARGETS[target].program.image(fleet.target(target).version))
         if Marks.of(asked.pool).kind == "ip":
             raise RigError("to containers all requests come from one address: use --runtime process")
         tried = way.listener.binds[0]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.checker.check import CHECKERS
+from lbgen.checker.programs import version_of
 from lbgen.lab.problems import RigError
 from lbgen.lab.trial.processes import Processes
 from lbgen.problems import LbgenError
 from lbgen.runtimes.process import find_local
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from lbgen.lab.trial.containers import Containers
     from lbgen.vocabulary import Version
 
-PROGRAMS = ("nginx", "haproxy", "mock")
+PROGRAMS = (*TARGETS, "mock")
 
 
 def place(wanted: str, targets: Mapping[str, Version], images: Sequence[str]) -> Containers | Processes:
@@ -47,10 +48,10 @@ def place(wanted: str, targets: Mapping[str, Version], images: Sequence[str]) ->
 
 def _lack(target: str, wanted: Version) -> str | None:
     """Return what keeps a target from being run on this machine, with what helps; None: nothing."""
-    program = find_local(target)
+    program = find_local(TARGETS[target].program.name)
     if program is None:
         return f"{target} is not to be found here: install it"
-    found = CHECKERS[target].version(program)
+    found = version_of(program, TARGETS[target].program)
     if found is not None and found[:2] < wanted[:2]:
         older = f"{found.major}.{found.minor}"
         return (

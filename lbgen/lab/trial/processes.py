@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from lbgen.checker.check import CHECKERS
+from lbgen.checker.stand_ins import stood_in
 from lbgen.checker.surroundings import Surroundings
 from lbgen.lab import owners
 from lbgen.lab.problems import RigError
@@ -22,6 +22,7 @@ from lbgen.lab.trial.ready import Asked, Serving, ready, write
 from lbgen.lab.trial.running import LAST_WORDS, LOOPBACK, PATIENCE_S, free, kept, process, wait_for
 from lbgen.lab.trial.watching import STRATEGY, agent
 from lbgen.runtimes.process import find_local
+from lbgen.targets.registry import TARGETS
 from lbgen.units import Address
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Processes:
     @contextmanager
     def balancer(self, asked: Asked, way: Way) -> Iterator[Serving]:
         """Run a balancer; give where it serves, and its files. Raises `RigError`."""
-        program = find_local(asked.target)
+        program = find_local(TARGETS[asked.target].program.name)
         if program is None:
             raise RigError(f"there is no program {asked.target} on this machine: install it")
         with ExitStack() as stack:
@@ -82,8 +83,8 @@ class Processes:
                 asked = asked._replace(agent=answering)
             made = ready(asked, listeners, self._bundle, partial(_stood_in, asked, folder, program))
             write(made.files, folder)
-            output = folder / "output.log"
-            words = [program.place, *_arguments(asked.target, folder / made.files[0].path)]
+            output, main = folder / "output.log", folder / made.files[0].path
+            words = [program.place, *TARGETS[asked.target].program.in_foreground(main)]
             running = stack.enter_context(kept(words, output))
             address = listeners[way.listener.binds[0]]
             wait_for(address, running, output, f"{asked.target} does not run with what was rendered")
@@ -94,17 +95,10 @@ def _stood_in(asked: Asked, folder: Path, program: LocalProgram, fleet: Fleet) -
     """Return the fleet as this machine can run it within a folder."""
     directory = fleet.target(asked.target).directory
     around = Surroundings(folder, directory, in_container=False, resolve=False)
-    moved = CHECKERS[asked.target].stand_in(fleet, around, program)
-    # HAProxy wants the full path of a certificate that the servers ask for.
-    shown = any(pool.tls and pool.tls.certificate for pool in fleet.pools) and asked.target == "haproxy"
+    moved = stood_in(fleet, asked.target, around, program)
+    # Some programs want the full path of a certificate that the servers ask for.
+    shown = any(pool.tls and pool.tls.certificate for pool in fleet.pools)
     return within(moved, str(folder), str(folder) if shown else None)
-
-
-def _arguments(target: str, main_file: Path) -> list[str]:
-    if target == "nginx":
-        pid = f"pid {main_file.parent}/stand-ins.pid; daemon off;"
-        return ["-e", "stderr", "-c", str(main_file), "-g", pid]
-    return ["-db", "-f", str(main_file)]
 
 
 def _readable(descriptor: int) -> bool:

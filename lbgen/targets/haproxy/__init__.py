@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from lbgen.model import Fleet, TargetSettings
     from lbgen.problems import Problem
+    from lbgen.targets.program import Checks, Program
     from lbgen.targets.spec import Output, Part, Room, Secrets, Syntax, Target
 
 
@@ -37,6 +38,20 @@ class Haproxy:
     def quote(self, text: str) -> Syntax:
         """Return one literal word of HAProxy's language; raises `ValueError`."""
         return quote(text)
+
+    @property
+    def program(self) -> Program:
+        """Its own program."""
+        from lbgen.targets.haproxy.program import PROGRAM  # noqa: PLC0415 - rendering does without
+
+        return PROGRAM
+
+    @property
+    def checks(self) -> Checks:
+        """How that program looks at files that it is only to check."""
+        from lbgen.targets.haproxy.check import CHECKS  # noqa: PLC0415 - rendering does without
+
+        return CHECKS
 
     def limits(self, fleet: Fleet) -> Iterator[Problem]:
         """Yield what HAProxy of this version cannot do for this fleet."""

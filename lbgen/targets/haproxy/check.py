@@ -1,46 +1,33 @@
-"""``haproxy -c``."""
+"""What ``haproxy -c`` complains of."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from lbgen.checker.spec import Message
-from lbgen.checker.stand_ins import stand_in
-from lbgen.vocabulary import Version
+from lbgen.targets.program import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from lbgen.checker.surroundings import Surroundings
     from lbgen.model import Fleet
-    from lbgen.runtimes.spec import Program
+    from lbgen.targets.program import Ask, Checks
 
 _LINE = re.compile(r"^\[(?P<level>[A-Z]+)\]\s+\(\d+\) : (?:config : )?(?P<text>.*)$")
 _PLACE = re.compile(r"^(?:parsing )?\[(?P<file>[^\]\s]+):(?P<line>\d+)\]\s*(?:: )?")
 _SUMMARIES = ("Error(s) found in configuration file", "Fatal errors found in configuration")
 
 
-class HaproxyChecker:
-    """Knows ``haproxy -c``, which opens nothing but the files that the configuration names."""
+class HaproxyChecks:
+    """Knows ``haproxy -c``, which opens nothing but the files that the configuration names (seen on 2.6)."""
 
-    program = "haproxy"
+    opens = False
 
-    def version(self, program: Program) -> Version | None:
-        """Return the version that ``haproxy -v`` names."""
-        found = re.search(r"version (\d+\.\d+(?:\.\d+)?)", program.run(["-v"]).output)
-        return Version.parse(found[1]) if found else None
-
-    def stand_in(self, fleet: Fleet, around: Surroundings, program: Program) -> Fleet:
-        """Return the fleet with stand-ins; listeners stay, since ``-c`` does not open them (seen on 2.6)."""
-        del program
-        return stand_in(fleet, "haproxy", around, opens=False)
-
-    def arguments(self, main_file: Path, version: Version) -> Sequence[str]:
-        """Return ``-c`` of the one file."""
-        del version
-        return ["-c", "-f", str(main_file)]
+    def stand_in(self, fleet: Fleet, folder: Path, ask: Ask) -> Fleet:
+        """Return the fleet as it is."""
+        del folder, ask
+        return fleet
 
     def messages(self, output: str) -> Iterator[Message]:
         """Yield warnings and alerts, each with the lines that follow it."""
@@ -54,6 +41,15 @@ class HaproxyChecker:
                 place["file"] if place else "",
                 int(place["line"]) if place else 0,
             )
+
+    def lacking(self, messages: Sequence[Message]) -> str:
+        """Return nothing: HAProxy loads no modules."""
+        del messages
+        return ""
+
+    def without(self, fleet: Fleet) -> Fleet:
+        """Return the fleet as it is."""
+        return fleet
 
 
 def _entries(output: str) -> Iterator[tuple[str, str]]:
@@ -69,3 +65,6 @@ def _entries(output: str) -> Iterator[tuple[str, str]]:
             entry.append(line.strip())
     if entry:
         yield level, " ".join(entry)
+
+
+CHECKS: Checks = HaproxyChecks()
