@@ -259,8 +259,14 @@ class Match(NamedTuple):
     hosts: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    path_model: bool = False
+    """The segment after each of `paths` is the model: written ``/{model}``."""
     paths_exact: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}
+    query: Mapping[str, str] = {}
+    """Parameters of the query and globs for their values."""
+    form: Mapping[str, str] = {}
+    """Fields of a form and globs for their values."""
     models: tuple[str, ...] = ()
     prompt_over: int | None = None
     prompt_under: int | None = None
@@ -279,7 +285,7 @@ class Match(NamedTuple):
             self.max_tokens_over is not None,
             self.websocket is not None,
         )
-        return sum(map(bool, single)) + len(self.headers)
+        return sum(map(bool, single)) + len(self.headers) + len(self.query) + len(self.form)
 
 
 class Route(NamedTuple):

@@ -228,11 +228,31 @@ def _no_unreadable_escape(path: str) -> None:
 
 
 URL_PATH = UrlPath("a path that begins with '/'", pattern=r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*", limit=1024)
+PATH_MODEL = "/{model}"
+"""At the end of a route's path: one segment more, which names the model."""
+
+
+class RoutePath(UrlPath):
+    """A path of a route, which may end in `PATH_MODEL`."""
+
+    __slots__ = ()
+
+    def _value(self, text: str) -> Value:
+        bare = text.removesuffix(PATH_MODEL)
+        return f"{super()._value(bare)}{text[len(bare) :]}" if bare else super()._value(text)
+
+    def schema(self) -> dict[str, Any]:
+        return {**super().schema(), "pattern": f"^{self.pattern}(/\\{{model\\}})?$"}
+
+
+ROUTE_PATH = RoutePath("a path that begins with '/'", pattern=r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*", limit=1024)
 URL_PATH_QUERY = UrlPath(
     "a path that begins with '/'", pattern=r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", limit=1024
 )
 FILE = Text("the path of a file", pattern=r".+", limit=1024)
 MODEL = Text("a model's name, '*' standing for anything", pattern=r"[A-Za-z0-9._/:@+=,~*-]{1,256}", limit=256)
+FIELD_NAME = Text("the name of a parameter or field", pattern=r"[A-Za-z0-9._\[\]-]{1,64}", limit=64)
+FIELD_VALUE = Text("a value, '*' standing for anything", pattern=r"[A-Za-z0-9._/:@+=,~*-]{1,256}", limit=256)
 ORIGIN = Text(
     "an origin such as https://chat.example.org",
     pattern=r"\*|https?://(\*\.)?[A-Za-z0-9._-]+(:[0-9]{1,5})?",

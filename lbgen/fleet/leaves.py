@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lbgen.fleet.kinds import PATH_MODEL
 from lbgen.model import Secret
 from lbgen.units import format_duration, format_size
 
@@ -83,9 +84,11 @@ def conditions(match: Match) -> dict[str, Any]:
     given = {
         "host": match.hosts,
         "method": match.methods,
-        "path": match.paths,
+        "path": tuple(path + PATH_MODEL for path in match.paths) if match.path_model else match.paths,
         "path_exact": match.paths_exact,
         "header": match.headers,
+        "query": match.query,
+        "form": match.form,
         "model": match.models,
     }
     return {

@@ -58,6 +58,9 @@ _SERVER = "server_error"
 ANSWERS: dict[str, Answer] = {
     "bad_request": Answer(400, _BAD, "bad_request", "The request is malformed."),
     "bad_body": Answer(400, _BAD, "invalid_json", "The request body is not valid JSON, as UTF-8 text."),
+    "bad_form": Answer(
+        400, _BAD, "invalid_form", "The form or query is malformed, or has a field twice that decides."
+    ),
     "odd_spelling": Answer(
         400,
         _BAD,
@@ -72,6 +75,13 @@ ANSWERS: dict[str, Answer] = {
     "forbidden": Answer(403, _BAD, "forbidden", "This API key may not use what it asked for."),
     "not_found": Answer(404, _BAD, "not_found", "No route of this gateway fits the request."),
     "model_not_found": Answer(404, _BAD, "model_not_found", "The model does not exist on this gateway."),
+    "made_elsewhere": Answer(
+        404,
+        _BAD,
+        "object_of_a_server",
+        "What this path names is kept by the server that made it, and without a model nothing tells which"
+        " that is: this gateway needs a route for the path to a single pool.",
+    ),
     "method_not_allowed": Answer(405, _BAD, "method_not_allowed", "The method is not allowed here."),
     "request_timeout": Answer(408, _BAD, "request_timeout", "The request did not arrive in time."),
     "too_large": Answer(413, _BAD, "request_too_large", "The request body is larger than allowed."),

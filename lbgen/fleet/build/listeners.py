@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.fields import INVALID
 from lbgen.fleet.build.context import items, usable
-from lbgen.fleet.build.model_list import with_model_list
+from lbgen.fleet.build.model_list import with_answers
 from lbgen.fleet.build.routes import default_routes, routes
 from lbgen.fleet.schema import listener as table
 from lbgen.model import Acme, Auth, Client, ExternalAuth, Limit, Listener, ListenerTls, Secret, Status
@@ -63,7 +63,7 @@ def _routes(context: Context, written: Mapping[str, Any], pools: Sequence[Pool],
     if given is INVALID:
         return ()
     made = routes(context, given, path) if given else default_routes(context, pools, path)
-    return with_model_list(made, pools, path)
+    return with_answers(made, pools, path)
 
 
 def _complain(context: Context, written: Mapping[str, Any], path: Path) -> None:

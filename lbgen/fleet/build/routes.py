@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lbgen.fields import INVALID
 from lbgen.fleet.build.context import items, usable
 from lbgen.fleet.build.pools import headers
+from lbgen.fleet.kinds import PATH_MODEL
 from lbgen.fleet.schema.common import ROUTE_TIMEOUTS
 from lbgen.fleet.schema.route import RESPOND, ROUTE
 from lbgen.model import Match, Respond, Route, Timeouts
@@ -69,19 +70,29 @@ def _route(context: Context, written: Mapping[str, Any], path: Path, index: int)
 
 
 def _match(values: Mapping[str, Any]) -> Match:
-    conditions = usable(values["header"], {})
     return Match(
         hosts=tuple(items(values, "host")),
         methods=tuple(items(values, "method")),
-        paths=tuple(path.rstrip("/") or "/" for path in items(values, "path")),
+        paths=tuple(_bare(path) for path in items(values, "path")),
+        path_model=any(path.endswith(PATH_MODEL) for path in items(values, "path")),
         paths_exact=tuple(items(values, "path_exact")),
-        headers={key: value for key, value in conditions.items() if value is not INVALID},
+        headers=_texts(values["header"]),
+        query=_texts(values["query"]),
+        form=_texts(values["form"]),
         models=tuple(items(values, "model")),
         prompt_over=values["prompt_over"],
         prompt_under=values["prompt_under"],
         max_tokens_over=values["max_tokens_over"],
         websocket=values["websocket"],
     )
+
+
+def _bare(path: str) -> str:
+    return path.removesuffix(PATH_MODEL).rstrip("/") or "/"
+
+
+def _texts(written: Any) -> Mapping[str, str]:  # noqa: ANN401 - a mapping, or nothing
+    return {key: value for key, value in usable(written, {}).items() if value is not INVALID}
 
 
 def _by(written: Any) -> str:  # noqa: ANN401 - a word, or a mapping with the header
@@ -118,6 +129,10 @@ def _complain(context: Context, written: Mapping[str, Any], split: Mapping[str, 
         context.known_pool(name, (*path, "split", name), on_key=True)
     if split and not any(split.values()):
         context.error("split-of-nothing", "all shares of the split are 0", (*path, "split"))
+    paths = items(written, "path")
+    if len({path.endswith(PATH_MODEL) for path in paths}) > 1:
+        message = "some of these paths end in /{model} and others do not"
+        context.error("bad-value", message, (*path, "path"), "write two routes")
     if "by" in written and "split" not in written:
         context.error(
             "key-without-effect",

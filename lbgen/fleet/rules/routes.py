@@ -45,7 +45,8 @@ def _normal(match: Match) -> object:
 
 def _rest(match: Match) -> object:
     headers = tuple(sorted((name.lower(), value) for name, value in match.headers.items()))
-    return match.prompt_over, match.prompt_under, match.max_tokens_over, match.websocket, headers
+    fields = tuple(sorted(match.query.items())), tuple(sorted(match.form.items()))
+    return match.prompt_over, match.prompt_under, match.max_tokens_over, match.websocket, headers, fields
 
 
 def shadowed_route(fleet: Fleet) -> Iterator[Finding]:

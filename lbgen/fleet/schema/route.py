@@ -15,7 +15,16 @@ from lbgen.fields import (
     Text,
 )
 from lbgen.fleet.address_kinds import HOST_PATTERN
-from lbgen.fleet.kinds import MODEL, URL_PATH, HeaderName, HeaderValue, Name
+from lbgen.fleet.kinds import (
+    FIELD_NAME,
+    FIELD_VALUE,
+    MODEL,
+    ROUTE_PATH,
+    URL_PATH,
+    HeaderName,
+    HeaderValue,
+    Name,
+)
 from lbgen.fleet.schema.common import HEADERS, ROUTE_TIMEOUTS
 
 POOL_NAME = Name("a pool's name")
@@ -69,8 +78,9 @@ ROUTE = Struct(
     ),
     Field(
         "path",
-        ListOf(URL_PATH, single=True, least=1),
-        doc="A path of whole segments and everything below it: /gpt takes /gpt and /gpt/x, not /gptx.",
+        ListOf(ROUTE_PATH, single=True, least=1),
+        doc="A path of whole segments and everything below it: /gpt takes /gpt and /gpt/x, not /gptx."
+        " /{model} at its end is one more segment, which names the model.",
         example="/v1/embeddings",
         instead_of=("prefix", "path_prefix", "paths", "location"),
     ),
@@ -84,9 +94,21 @@ ROUTE = Struct(
         example={"X-Tier": "batch"},
     ),
     Field(
+        "query",
+        MapOf(FIELD_NAME, FIELD_VALUE, least=1),
+        doc="Parameters of the query that have to have these values; '*' stands for anything.",
+        example={"model": "voxtral*"},
+    ),
+    Field(
+        "form",
+        MapOf(FIELD_NAME, FIELD_VALUE, least=1),
+        doc="Fields of a form, in parts or url-encoded, that have to have these values, as in query.",
+        example={"model": "whisper*"},
+    ),
+    Field(
         "model",
         ListOf(MODEL, single=True, least=1),
-        doc="What the body says as \"model\"; '*' stands for anything.",
+        doc="The model that the body, a form, the query or the path names; '*' stands for anything.",
         example="llama-70b*",
         instead_of=("models",),
     ),

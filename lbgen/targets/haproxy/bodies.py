@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from lbgen.strategies.prefix import PrefixParameters
 from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.words import duration, refuse
+from lbgen.targets.paths import LISTED, model_paths
 from lbgen.targets.sessions import session_of
+from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +41,7 @@ _PER_TOKEN = 10
 
 def looks_inside(match: Match) -> bool:
     """Tell whether the text of the body decides, not only its length."""
-    return bool(match.models) or match.max_tokens_over is not None
+    return bool(match.models) or bool(match.form) or match.max_tokens_over is not None
 
 
 def needs_length(match: Match) -> bool:
@@ -90,6 +92,9 @@ def _wanted(fleet: Fleet, listener: Listener) -> tuple[str, ...]:
     matches = [route.match for route in listener.routes]
     pools = _pools(fleet, listener)
     wanted = ["model"] if any(match.models for match in matches) else []
+    if wanted and any(pool.engine == "ollama" for pool in pools):
+        wanted.append("name")
+    wanted += [f"form:{name}" for match in matches for name in match.form]
     shortest = any(pool.queue.order == "shortest_first" for pool in pools)
     if shortest or any(match.max_tokens_over is not None for match in matches):
         wanted.append("tokens")
@@ -133,7 +138,7 @@ class Reader:
 
 def hidden_rules(rules: Rules, condition: str) -> None:
     """Add the answers where a hidden body would have decided."""
-    for reason, name in (("encoded", "unsupported_encoding"), ("invalid", "bad_body")):
+    for reason, name in (("encoded", "unsupported_encoding"), ("invalid", "bad_body"), ("ill", "bad_form")):
         rules.add(refuse(name), condition, f"{{ var(txn.lb_hidden) -m str {reason} }}")
     rules.add(refuse("model_unreadable"), condition)
 
@@ -177,6 +182,20 @@ def read_variable(pool: Pool, kind: str) -> str:
     Raises `StopIteration` for a kind that the pool has no use for.
     """
     name = next(name for name in _asked(pool) if name.partition(":")[0] == kind)
-    detail = name.partition(":")[2]
+    return variable(kind, name.partition(":")[2])
+
+
+def variable(kind: str, detail: str = "") -> str:
+    """Return the variable in which the script puts a value of this kind."""
     suffix = "_" + "".join(c if c.isalnum() else f"_{ord(c):02x}" for c in detail) if detail else ""
     return f"txn.lb_{kind}{suffix}"
+
+
+def script_context(fleet: Fleet) -> dict[str, object]:
+    """Return what the script's template sees: beginnings of paths that name the model, as patterns of Lua."""
+    paths = tuple(Syntax(_lua_pattern(path)) for path in model_paths(fleet.listeners))
+    return {"names": Syntax(_lua_pattern(LISTED)), "segments": paths}
+
+
+def _lua_pattern(text: str) -> str:
+    return "".join(c if c.isalnum() or c in "/_" else f"%{c}" if c.isascii() else c for c in text)

@@ -10,7 +10,7 @@ from lbgen.targets.haproxy.assembly import VALUES_FILE, Assembly
 from lbgen.targets.haproxy.auth import CLIENTS_FILE, clients_text
 from lbgen.targets.haproxy.backends import backends
 from lbgen.targets.haproxy.binds import differ_in_authority
-from lbgen.targets.haproxy.bodies import SCRIPT, reads_text, script_lines
+from lbgen.targets.haproxy.bodies import SCRIPT, reads_text, script_context, script_lines
 from lbgen.targets.haproxy.buffers import REWRITE, buffer_size
 from lbgen.targets.haproxy.edge import frontends, groups
 from lbgen.targets.haproxy.features import has
@@ -72,7 +72,7 @@ def _side_files(made: Assembly, part: Part) -> Iterator[Output]:
         if text:
             yield Output(path, text=text, secret=True)
     if part.name != "upstreams" and reads_text(made.fleet):
-        yield Output(SCRIPT, "haproxy/lbgen.lua.j2", comment="--")
+        yield Output(SCRIPT, "haproxy/lbgen.lua.j2", script_context(made.fleet), comment="--")
     yield from (Output(path, text=text) for path, text in made.list_files())
     if part.whole:
         yield drop_in("haproxy.service", made.settings.directory, _descriptors(made.fleet, made.settings))

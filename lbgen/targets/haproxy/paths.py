@@ -23,7 +23,8 @@ def path_regex(route: Route) -> str:
         return "^/(.*)$"
     prefixes = sorted((path.rstrip("/") for path in route.match.paths), key=len, reverse=True)
     exact = sorted(route.match.paths_exact, key=len, reverse=True)
-    ways = [f"(?:{'|'.join(map(escape_regex, prefixes))})(?:/(.*))?"] if prefixes else []
+    named = "/[^/]+" if route.match.path_model else ""
+    ways = [f"(?:{'|'.join(map(escape_regex, prefixes))}){named}(?:/(.*))?"] if prefixes else []
     ways += [f"(?:{'|'.join(map(escape_regex, exact))})"] if exact else []
     # Without prefixes there would be no first group for the replacement.
     return f"^(?:{'|'.join(ways)}){'' if prefixes else '()'}$"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from lbgen.api_paths import Carries, prefixes
 from lbgen.targets.haproxy.bodies import (
     HIDDEN,
     Reader,
@@ -15,10 +16,12 @@ from lbgen.targets.haproxy.bodies import (
     needs_length,
     pool_reads,
     prompt_rules,
+    variable,
 )
 from lbgen.targets.haproxy.frame import WEBSOCKET
 from lbgen.targets.haproxy.paths import escape_regex, path_regex, rewrite_rule
 from lbgen.targets.haproxy.priorities import priority_rules
+from lbgen.targets.haproxy.query import needless, parameter, twice
 from lbgen.targets.haproxy.quoting import quote, text_word
 from lbgen.targets.haproxy.words import header_sample, refuse
 from lbgen.targets.paths import compared
@@ -47,6 +50,7 @@ class Candidate(NamedTuple):
 def route_rules(rules: Rules, listener: Listener) -> None:
     """Add the choice of a route, what the routes do, and the answer where none fits."""
     numbers = _numbers(rules.made, listener)
+    _query_refusals(rules, listener)
     reader = Reader(rules, listener)
     for candidate in candidates(listener):
         match = listener.routes[candidate.order].match
@@ -94,7 +98,22 @@ def _answer_no_route(rules: Rules, listener: Listener) -> None:
         return
     if any(route.match.models for route in listener.routes):
         rules.add(refuse("model_not_found"), _UNDECIDED, "{ var(txn.lb_model) -m len gt 0 }")
+        rules.add(refuse("made_elsewhere"), _UNDECIDED, rules.acl(*_kept()))
     rules.add(refuse("not_found"), _UNDECIDED)
+
+
+def _kept() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield tests for paths of objects that one server keeps."""
+    kept = prefixes(Carries.OBJECT)
+    exact = tuple(path for path in kept if not path.endswith("/"))
+    yield "var(txn.lb_decoded) -m str", exact
+    yield "var(txn.lb_decoded) -m beg", tuple(path if path.endswith("/") else f"{path}/" for path in kept)
+
+
+def _query_refusals(rules: Rules, listener: Listener) -> None:
+    """Refuse parameters that decide and are there twice, or spelled as no client does."""
+    for name in dict.fromkeys(name for route in listener.routes for name in route.match.query):
+        rules.add(refuse("bad_request"), rules.acl(("query -m reg", (twice(name), needless(name)))))
 
 
 def taken(number: int) -> str:
@@ -136,6 +155,8 @@ def _others(rules: Rules, match: Match) -> Iterator[str]:
         yield rules.acl(("method -m str", match.methods))
     for name, value in match.headers.items():
         yield rules.acl((f"{header_sample(name)} -m str", (value,)))
+    for name, value in match.query.items():
+        yield rules.acl(("query -m reg", (parameter(name, value),)))
     if match.websocket is not None:
         yield ("" if match.websocket else "!") + WEBSOCKET
 
@@ -148,6 +169,8 @@ def _inside(rules: Rules, match: Match) -> Iterator[str]:
             ("reg", tuple(f"^{_glob_regex(name)}$" for name in match.models if _is_glob(name))),
         )
         yield rules.acl(*((f"var(txn.lb_model) -m {how}", names) for how, names in tests if names))
+    for name, value in match.form.items():
+        yield rules.acl((f"var({variable('form', name)}) -m reg", (f"^{_glob_regex(value)}$",)))
     if match.prompt_over is not None:
         yield f"{{ var(txn.lb_size) -m int gt {match.prompt_over} }}"
     if match.prompt_under is not None:

@@ -40,6 +40,10 @@ class Assembly:
         """Functions of the njs file."""
         self.members: list[Member] = []
         """What the map that reads bodies looks for."""
+        self.fields: list[str] = []
+        """Fields of forms that are looked for."""
+        self.uploads = 0
+        """The most bytes of JSON where buffers are larger, for uploads; 0: nowhere."""
         self._numbers: dict[str, int] = {}
         self.secret_maps: list[Map] = []
         """Maps whose patterns hold keys."""

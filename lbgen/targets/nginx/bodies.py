@@ -16,43 +16,38 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from lbgen.targets.nginx import json_regex
+from lbgen.targets.nginx import forms, json_regex
 from lbgen.targets.nginx.json_regex import Member
-from lbgen.targets.nginx.quoting import escape_regex, regex_word
-from lbgen.targets.nginx.words import size
+from lbgen.targets.nginx.quoting import regex_word
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from lbgen.targets.nginx.assembly import Assembly
 
 BODY = Syntax("$lb_body")
 """``json``, ``broken`` (an object that is none, or UTF-16), ``other``, ``hidden`` (it could not be read)."""
-READABLE, HIDDEN, ENCODED, BROKEN, ODD = "01234"
-"""Values of `state`."""
-REFUSALS = {
-    HIDDEN: "lb-model-unreadable",
-    ENCODED: "lb-unsupported-encoding",
-    BROKEN: "lb-bad-body",
-    ODD: "lb-odd-spelling",
-}
-"""Who answers a request whose body would decide and cannot be read."""
-_IDENTITY = "(?:identity(?:, *identity)*)?"
 _TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """Of chat, newer chat and Responses; the first that is a number counts."""
 
 
 def add_scan(made: Assembly) -> None:
-    """Add the map that reads the body, if anything asked for a member of it."""
+    """Add the maps that read the body, if anything asked for a member or a field of it."""
     if not made.members:
         return
+    if made.fields:
+        forms.add_forms(made, BODY)
     whole = regex_word(f"~{json_regex.document(made.members)}")
     broken = regex_word(f"~{json_regex.BROKEN}")
     # Expressions are not tried on an empty text (seen on 1.22.1 to 1.30.6).
     entries = [("default", "hidden"), ('""', "json"), (whole, "json")]
     entries += [(broken, "broken"), (regex_word("~^"), "other")]
-    made.map("$request_body", BODY, entries)
+    if not made.uploads:
+        made.map("$request_body", BODY, entries)
+        return
+    # Where buffers are larger, for uploads, no more of JSON is read than elsewhere.
+    scanned = made.map("$request_body", "$lb_scan", entries)
+    over = regex_word(f"~^(?:{over_regex(made.uploads)})$")
+    made.map("$request_length", BODY, [("default", scanned), (over, "hidden")])
 
 
 def member(made: Assembly, key: str, capture: str, value: str) -> Syntax:
@@ -64,65 +59,11 @@ def member(made: Assembly, key: str, capture: str, value: str) -> Syntax:
     return made.map(BODY, f"${capture}", [("default", f"${found.capture}")])
 
 
-def model(made: Assembly) -> Syntax:
-    """Return the variable with the body's ``model``, its escapes left as they are; empty: none found."""
-    return member(made, "model", "lb_model", json_regex.TEXT)
-
-
 def max_tokens(made: Assembly) -> Syntax:
     """Return the variable with the most tokens that the request allows; empty: it does not say."""
     return first_of(
         made, "$lb_tokens", [member(made, key, f"lb_{key}", json_regex.NUMBER) for key in _TOKENS]
     )
-
-
-def state(made: Assembly, most: int, *, tokens: bool) -> Syntax:
-    """Return the variable that is 0 where the body can be read, else why not.
-
-    `most`: bytes that are looked at. `tokens`: their number decides.
-    """
-    # What says that it is no JSON, and does not look like it, is none: it has no model.
-    claim = made.flag("$content_type", [("default", "other"), ('""', "json"), (regex_word("~*json"), "json")])
-    # The buffer holds a quarter more than is asked for (seen on 1.22.1 to 1.30.6).
-    over = regex_word(f"~^(?:{over_regex(most)})$")
-    longer = made.flag("$content_length", [("default", '""'), (over, "long")])
-    entries = [
-        ("default", ENCODED),
-        (regex_word(f"~*^(?:json:[a-z]+|other:other):0+::{_IDENTITY}$"), READABLE),
-        (regex_word(f"~*^json:[a-z]+:[01]+::{_IDENTITY}$"), ODD),
-        (regex_word(f"~*^(?:broken|other):[a-z]+:[01]+::{_IDENTITY}$"), BROKEN),
-        (regex_word(f"~*^[a-z]+:[a-z]+:[01]+:[^:]*:{_IDENTITY}$"), HIDDEN),
-    ]
-    odd = _odd(made, tokens=tokens)
-    source = f'"{BODY}:{claim}:{odd}:{longer}$request_body_file:$http_content_encoding"'
-    return made.map(source, f"$lb_body_state_{size(most)}{'_tokens' if tokens else ''}", entries)
-
-
-def _odd(made: Assembly, *, tokens: bool) -> str:
-    """Return variables that are 1 for a name with escapes that nobody needs, and a number with an exponent.
-
-    A map can compare text, and change none.
-    """
-    escaped = regex_word(r"~^[^\\]*(?:\\(?!u00[2-7]).[^\\]*)*\\u00[2-7]")
-    name = made.flag(model(made), [("default", "0"), (escaped, "1")])
-    if not tokens:
-        return name
-    return name + made.flag(max_tokens(made), [("default", "0"), (regex_word("~[eE]"), "1")])
-
-
-def unknown_model(made: Assembly) -> Syntax:
-    """Return the variable that names the answer where no route fits: unknown model, or no route."""
-    entries = [('""', "lb-not-found"), ("default", "lb-model-not-found")]
-    return made.map(model(made), "$lb_unknown", entries)
-
-
-def model_regex(globs: Iterable[str]) -> str:
-    """Return a regular expression for models' names with `*`; a slash may be escaped, as PHP does."""
-    return "|".join("".join(map(_glob_regex, glob)) for glob in globs)
-
-
-def _glob_regex(character: str) -> str:
-    return {"*": ".*", "/": r"\\?/"}.get(character) or escape_regex(character)
 
 
 def over_regex(number: int) -> str:

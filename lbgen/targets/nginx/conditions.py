@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.nginx import bodies
+from lbgen.targets.nginx import bodies, forms, models
 from lbgen.targets.nginx.quoting import escape_regex, header_name, regex_word
+from lbgen.targets.nginx.views import Check
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from lbgen.model import Match
+    from lbgen.model import Listener, Match
     from lbgen.targets.nginx.assembly import Assembly
 
 
@@ -23,7 +24,7 @@ def needs_body(match: Match) -> bool:
 
 def looks_inside(match: Match) -> bool:
     """Tell whether it is the body's text that decides, not only its length."""
-    return bool(match.models) or match.max_tokens_over is not None
+    return bool(match.models) or bool(match.form) or match.max_tokens_over is not None
 
 
 def header_variable(name: str) -> Syntax:
@@ -41,10 +42,9 @@ def _each(made: Assembly, match: Match) -> Iterator[Syntax]:
         yield _flag(made, "$host", "|".join(map(_host_regex, match.hosts)), letters="*")
     if match.methods:
         yield _flag(made, "$request_method", "|".join(map(escape_regex, match.methods)))
-    for name, value in match.headers.items():
-        yield _flag(made, header_variable(name), escape_regex(value))
+    yield from _named(made, match)
     if match.models:
-        yield _flag(made, bodies.model(made), bodies.model_regex(match.models))
+        yield _any_of(made, models.model(made), match.models, "rjq")
     if match.prompt_over is not None:
         yield _flag(made, "$content_length", bodies.over_regex(match.prompt_over))
     if match.prompt_under is not None:
@@ -55,6 +55,23 @@ def _each(made: Assembly, match: Match) -> Iterator[Syntax]:
         yield _flag(made, bodies.max_tokens(made), over)
     if match.websocket is not None:
         yield upgrade(made) if match.websocket else _negated(made, upgrade(made))
+
+
+def _named(made: Assembly, match: Match) -> Iterator[Syntax]:
+    """Yield the flags of headers, parameters and fields."""
+    for name, value in match.headers.items():
+        yield _flag(made, header_variable(name), escape_regex(value))
+    for name, value in match.query.items():
+        yield _any_of(made, forms.parameter(made, name), (value,), "q")
+    for name, value in match.form.items():
+        yield _any_of(made, forms.field(made, name), (value,), "rq")
+
+
+def query_checks(made: Assembly, listener: Listener) -> Iterator[Check]:
+    """Yield the checks of parameters that decide: each may be there once, without needless escapes."""
+    for name in dict.fromkeys(name for route in listener.routes for name in route.match.query):
+        entries = [("default", "0"), (regex_word(f"~^(?:[?]|q:.*{forms.NEEDLESS})"), "1")]
+        yield Check(made.flag(forms.parameter(made, name), entries), 400)
 
 
 def upgrade(made: Assembly) -> Syntax:
@@ -71,6 +88,12 @@ def _flag(made: Assembly, source: str, alternatives: str, letters: str = "") -> 
     # A regular expression even for a fixed text: string entries of a map ignore case (seen on 1.22.1).
     pattern = regex_word(f"~{letters}^(?:{alternatives})$")
     return made.flag(source, [("default", "0"), (pattern, "1")])
+
+
+def _any_of(made: Assembly, source: Syntax, globs: Iterable[str], marks: str) -> Syntax:
+    """Return the flag of a marked value that fits one of these; each is an entry, for the length of words."""
+    entries = [(regex_word(f"~{forms.value_regex(glob, marks)}"), "1") for glob in globs]
+    return made.flag(source, [("default", "0"), *entries])
 
 
 def _negated(made: Assembly, variable: Syntax) -> Syntax:

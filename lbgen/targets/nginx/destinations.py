@@ -50,12 +50,18 @@ class Destinations:
             return self._guarded(self._content(route, route.pool, tunnel=False))
         return self.enter_by(Syntax(self.name(route)))
 
-    def enter_by(self, target: Syntax, *, reads: bool = False) -> Location:
+    def enter_by(self, target: Syntax, *, reads: bool = False, forms: bool = False) -> Location:
         """Return a location that takes requests on to the location that a name or variable says.
 
-        `reads`: the body is read first.
+        `reads`: the body is read first; `forms`: it may be one with files.
         """
-        location = Location(NOTHING, headers=self._frame.headers, dispatch=Syntax(f"@{target}"), reads=reads)
+        location = Location(
+            NOTHING,
+            headers=self._frame.headers,
+            dispatch=Syntax(f"@{target}"),
+            reads=reads,
+            buffer=self._frame.upload if forms else NOTHING,
+        )
         if reads:
             # 403 is not among the pages that lead on: an external authorisation may have said it.
             taken = ("error_page 404 ", "error_page 405 ")

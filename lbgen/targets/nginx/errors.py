@@ -54,7 +54,10 @@ CERTIFICATES = ("no_certificate", "misdirected")
 KEYS = ("unauthorized", "forbidden")
 LIMITS = ("rate_limited",)
 PROXIED = ("unavailable", "bad_gateway", "gateway_timeout")
-MODELS = ("model_not_found", "model_unreadable", "bad_body", "unsupported_encoding", "odd_spelling")
+MODELS = (
+    "model_not_found", "model_unreadable", "bad_body", "unsupported_encoding", "odd_spelling", "bad_form",
+    "made_elsewhere",
+)  # fmt: skip
 """Never by number alone."""
 
 

@@ -36,3 +36,5 @@ class Frame(NamedTuple):
     """True: WebSocket handshakes are passed on."""
     inspect: int
     """Bytes of a body that are looked at."""
+    upload: Syntax
+    """The buffer for forms, which carry files."""

@@ -47,5 +47,6 @@ def _entries(route: Route, add: str, number: int) -> Iterator[tuple[str, str]]:
         yield regex_word(rf"~^{escape_regex(path)}(?<{query}>\?.*)?$"), joined(add, f"${query}")
     for path in sorted(route.match.paths, key=len, reverse=True):
         prefix = escape_regex(path.rstrip("/"))
-        pattern = rf"~^{prefix}(?:/(?<{rest}>[^?]*))?(?<{query}>\?.*)?$"
+        named = "/[^/?]+" if route.match.path_model else ""
+        pattern = rf"~^{prefix}{named}(?:/(?<{rest}>[^?]*))?(?<{query}>\?.*)?$"
         yield regex_word(pattern), joined(add, f"${rest}${query}")

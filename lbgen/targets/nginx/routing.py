@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from lbgen.targets.nginx import bodies, conditions
+from lbgen.targets.nginx import conditions, models
 from lbgen.targets.nginx.destinations import Destinations
 from lbgen.targets.nginx.quoting import quote_plain, regex_word
 from lbgen.targets.nginx.words import unique
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from lbgen.targets.nginx.assembly import Assembly
     from lbgen.targets.nginx.frame import Frame
     from lbgen.targets.nginx.views import Location
+
+
+_HEADERS = 65_536
+"""Bytes that a request may have beside its body."""
 
 
 class Spot(NamedTuple):
@@ -116,7 +120,10 @@ def _entry(made: Assembly, fitting: tuple[Candidate, ...], to: Destinations) -> 
     if first.match.conditions == 0:
         return to.enter(first)
     reads = any(conditions.needs_body(candidate.route.match) for candidate in fitting)
-    return to.enter_by(_dispatch(made, fitting, to), reads=reads)
+    forms = any(candidate.route.match.models or candidate.route.match.form for candidate in fitting)
+    if forms:
+        made.uploads = max(made.uploads, to.inspect + _HEADERS)
+    return to.enter_by(_dispatch(made, fitting, to), reads=reads, forms=forms)
 
 
 def _dispatch(made: Assembly, fitting: tuple[Candidate, ...], to: Destinations) -> Syntax:
@@ -127,12 +134,12 @@ def _dispatch(made: Assembly, fitting: tuple[Candidate, ...], to: Destinations) 
     inside = [conditions.looks_inside(candidate.route.match) for candidate in fitting]
     if any(inside):
         tokens = any(candidate.route.match.max_tokens_over is not None for candidate in fitting)
-        columns.insert(0, bodies.state(made, to.inspect, tokens=tokens))
-        otherwise = bodies.unknown_model(made)
+        columns.insert(0, models.state(made, to.inspect, tokens=tokens))
+        otherwise = models.unknown_model(made)
     for number, (candidate, variables) in enumerate(zip(fitting, needed, strict=True)):
         if inside[number] and not any(inside[:number]):
             # Never the wrong pool: what cannot be read is refused, whatever would fit after this.
-            entries += [(regex_word(f"~^{state}"), answer) for state, answer in bodies.REFUSALS.items()]
+            entries += [(regex_word(f"~^{state}"), answer) for state, answer in models.REFUSALS.items()]
         row = "".join("1" if column in variables else "." for column in columns)
         if "1" in row:
             entries.append((regex_word(f"~^{row}"), to.name(candidate.route)))

@@ -98,6 +98,8 @@ class Location(NamedTuple):
     """The name of the location that takes the request, with variables."""
     reads: bool = False
     """True: the body is read before `dispatch` is asked."""
+    buffer: Syntax = NOTHING
+    """For the body, where it differs from the server block's."""
 
 
 class ServerTls(NamedTuple):
