@@ -35,19 +35,22 @@ def add_scan(made: Assembly) -> None:
     if not made.members:
         return
     if made.fields:
-        forms.add_forms(made, BODY)
+        forms.add_forms(made, BODY, short)
     whole = regex_word(f"~{json_regex.document(made.members)}")
     broken = regex_word(f"~{json_regex.BROKEN}")
     # Expressions are not tried on an empty text (seen on 1.22.1 to 1.30.6).
     entries = [("default", "hidden"), ('""', "json"), (whole, "json")]
     entries += [(broken, "broken"), (regex_word("~^"), "other")]
-    if not made.uploads:
+    if made.uploads:
+        short(made, made.map("$request_body", "$lb_scan", entries), BODY)
+    else:
         made.map("$request_body", BODY, entries)
-        return
-    # Where buffers are larger, for uploads, no more of JSON is read than elsewhere.
-    scanned = made.map("$request_body", "$lb_scan", entries)
+
+
+def short(made: Assembly, read: Syntax, variable: str) -> Syntax:
+    """Return the variable that asks the other for short bodies alone: buffers are larger, for uploads."""
     over = regex_word(f"~^(?:{over_regex(made.uploads)})$")
-    made.map("$request_length", BODY, [("default", scanned), (over, "hidden")])
+    return made.map("$request_length", variable, [("default", read), (over, "hidden")])
 
 
 def member(made: Assembly, key: str, capture: str, value: str) -> Syntax:

@@ -15,7 +15,7 @@ from lbgen.targets.nginx.quoting import escape_regex, regex_word
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from lbgen.targets.nginx.assembly import Assembly
 
@@ -97,14 +97,15 @@ KIND = Syntax("$lb_kind")
 """What a body is: as `bodies.BODY` says it, or ``form``, ``parts``, ``ill`` (it can be read in two ways)."""
 
 
-def add_forms(made: Assembly, body: Syntax) -> None:
-    """Add the maps that read forms. `body`: the variable for what is none."""
+def add_forms(made: Assembly, body: Syntax, short: Callable[[Assembly, Syntax, str], Syntax]) -> None:
+    """Add the maps that read forms. `body`: the variable for what is none; `short`: reads no long bodies."""
     fields = [Field(name, f"lb_field_{number}") for number, name in enumerate(made.fields)]
     one = [Field(name, f"lb_encoded_{number}") for number, name in enumerate(made.fields)]
     # Many clients send JSON with curl's default type, that of forms.
     entries = [("default", "hidden"), ('""', "form"), (regex_word(r"~^[ \t\r\n]*\{"), body)]
     entries += [(regex_word(f"~{encoded(one)}"), "form"), (regex_word("~^"), "ill")]
-    made.map("$request_body", "$lb_form", entries)
+    form = made.map("$request_body", "$lb_form_text", entries)
+    form = short(made, form, "$lb_form")
     same = made.map(
         '"$lb_boundary $content_type"', "$lb_bounded", [("default", "ill"), (regex_word(_BOUNDED), "parts")]
     )
@@ -112,7 +113,7 @@ def add_forms(made: Assembly, body: Syntax) -> None:
     entries = [("default", "hidden"), ('""', "parts"), (whole, same), (regex_word("~^"), "ill")]
     made.map("$request_body", "$lb_parts", entries)
     kinds = [(regex_word("~*^multipart/form-data"), "$lb_parts")]
-    kinds += [(regex_word("~*^application/x-www-form-urlencoded"), "$lb_form")]
+    kinds += [(regex_word("~*^application/x-www-form-urlencoded"), form)]
     made.map("$content_type", KIND, [("default", body), *kinds])
 
 
