@@ -63,7 +63,7 @@ def parts(fields: Iterable[Field], boundary: str) -> str:
         for field in fields
     ]
     bare = r"[^\x00-\x20\";\\%]++"
-    file = r'(?: ; [ \t]*+ filename (?: \*=[^\r\n";]*+ | ="(?:[^"\r\n\\]++|\\.)*+" | =[^\r\n";\ ]*+ ) )'
+    file = r'(?: ; [ \t]*+ filename (?: \*=[^";\r\n]*+ | ="(?:[^"\\\r\n]++|\\.)*+" | =[^";\ \r\n]*+ ) )'
     body = rf"{_ANY} \r\n (?: [^\r]++ | \r (?! \n--(?-i:\k<{boundary}>) ) )*+"
     upload = rf"{_ANY} {_disposition(bare)} {file}++ [ \t]*+ \r\n {body}"
     unnamed = rf'(?! (?:{names}) ["; \t\r] ) {bare}'
