@@ -31,7 +31,7 @@ BY_TURNS = Strategy(
     summary="equalises the number of requests",
     advice="An example.",
     parameters=(),
-    choosers={"ideal": MadeBy("turns", "RoundRobin")},
+    chooser=MadeBy("turns", "RoundRobin"),
 )
 '''
 RULE = '''\

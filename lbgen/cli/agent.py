@@ -16,6 +16,7 @@ from lbgen.fleet.shares import shared_out
 from lbgen.problems import LbgenError
 from lbgen.reading import opened
 from lbgen.strategies.registry import STRATEGIES
+from lbgen.targets.registry import TARGETS
 from lbgen.units import Address, parse_address, parse_duration
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> None:
     And with how many requests a server takes: what does not fit waits in HAProxy. For the pools whose
     strategy is kv_cache. Runs until SIGTERM or Ctrl-C.
     """
-    request = request._replace(targets=("haproxy",))
+    asking = tuple(name for name, target in TARGETS.items() if target.abilities.agent_checks)
+    request = request._replace(targets=asking)
     _serve(console, usable_fleet(console, load_fleet(console, request), request), options)
 
 

@@ -9,6 +9,7 @@ import ssl
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from lbgen.targets.registry import TARGETS
 from lbgen.units import is_ip
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ def _connected(listener: Listener, target: str, timeout: float) -> socket.socket
 
 
 def _says_proxy(listener: Listener, target: str) -> bool:
-    """Tell whether the listener expects the PROXY protocol from this machine; NGINX does from everybody."""
-    if not listener.accept_proxy or not listener.trusted_proxies or target == "nginx":
+    """Tell whether the listener expects the PROXY protocol from this machine."""
+    if not listener.accept_proxy or not listener.trusted_proxies or TARGETS[target].abilities.proxy_from_all:
         return listener.accept_proxy
     host = place_of(listener).host
     return is_ip(host) and any(

@@ -78,10 +78,12 @@ def _published(fleet: Fleet) -> Iterator[Address]:
 
 
 def _refuse_peers(order: Order) -> None:
-    if order.target == "haproxy" and order.fleet.balancers.own:
+    target = TARGETS[order.target]
+    if target.abilities.peers and order.fleet.balancers.own:
         raise LbgenError(
-            f"--balancer {order.fleet.balancers.own}: HAProxy binds its own address among balancers.peers, "
-            "which a container does not have: leave it out, and each balancer learns for itself"
+            f"--balancer {order.fleet.balancers.own}: {target.title} binds its own address among "
+            "balancers.peers, which a container does not have: leave it out, and each balancer learns "
+            "for itself"
         )
 
 

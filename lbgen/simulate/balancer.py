@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.simulate.peers import PEERS
 from lbgen.strategies.registry import STRATEGIES
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +88,8 @@ def chooser_of(setup: Setup) -> Chooser:
     if setup.strategy in PEERS:
         chooser: Chooser = PEERS[setup.strategy].make(setup.chunk_tokens)
         return chooser
-    return STRATEGIES[setup.strategy].choosers[setup.flavour](setup.parameters)
+    own = TARGETS[setup.target].behaviour.choosers.get(setup.strategy) if setup.target else None
+    return (own or STRATEGIES[setup.strategy].chooser)(setup.parameters)
 
 
 class Balancer:

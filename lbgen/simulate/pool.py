@@ -10,8 +10,8 @@ from lbgen.problems import LbgenError
 from lbgen.simulate.profiles import DEFAULT_PROFILE, NAMES, PROFILES
 from lbgen.simulate.setup import Detection, QueueSetup, ServerSetup, Setup
 from lbgen.strategies.registry import ALIASES, STRATEGIES
-from lbgen.targets.haproxy.learned import sticks
-from lbgen.targets.nginx.affinity import homes_of
+from lbgen.targets.registry import TARGETS
+from lbgen.targets.spec import Abilities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from lbgen.model import Fleet, Pool, Server
     from lbgen.simulate.profiles import Profile
 
-IDEAL = "ideal"
+IDEAL = Abilities(queues=True, active_checks=True, ejects=True)
+"""What a strategy as it is meant can rely on."""
 
 
 def canonical(name: str) -> str | None:
@@ -33,29 +34,26 @@ def setup_of(fleet: Fleet, pool: Pool, strategy: str, target: str | None, profil
     `profiles` are names, or ``GLOB=NAME`` for the servers of that name; raises `LbgenError` for unknown ones.
     """
     known = STRATEGIES[strategy]
-    flavour = target or IDEAL
+    able = TARGETS[target].abilities if target else IDEAL
     defaults = {parameter.name: parameter.default for parameter in known.parameters}
     own: Mapping[str, object] = pool.strategy.parameters if pool.strategy.name == strategy else {}
     return Setup(
         servers=tuple(_server(pool, server, profile_of(server.name, profiles)) for server in pool.servers),
         strategy=strategy,
-        parameters={**defaults, **own, **_way(fleet, pool, strategy, target)},
-        flavour=flavour if flavour in known.choosers else IDEAL,
+        parameters={**defaults, **own, **_further(fleet, pool, strategy, target)},
+        target=target,
         balancers=fleet.balancers.instances,
-        queue=None if target == "nginx" else _queue(pool),
+        queue=_queue(pool) if able.queues else None,
         retries=pool.retry.attempts if "connect" in pool.retry.on else 0,
-        detection=_detection(pool, target),
+        detection=_detection(pool, able),
     )
 
 
-def _way(fleet: Fleet, pool: Pool, strategy: str, target: str | None) -> Mapping[str, object]:
-    """Return how a target's version does `prefix` for this fleet, where there are several ways."""
-    if strategy != "prefix" or target is None:
+def _further(fleet: Fleet, pool: Pool, strategy: str, target: str | None) -> Mapping[str, object]:
+    """Return what else decides how a target chooses under this strategy."""
+    if target is None:
         return {}
-    asked = pool._replace(strategy=StrategyChoice(strategy))
-    if target == "nginx":
-        return {"way": homes_of(fleet, asked, fleet.target(target))}
-    return {} if sticks(fleet, asked) else {"hashed": True}
+    return TARGETS[target].behaviour.further(fleet, pool._replace(strategy=StrategyChoice(strategy)))
 
 
 def profile_of(server: str, texts: Sequence[str]) -> Profile:
@@ -81,13 +79,11 @@ def _queue(pool: Pool) -> QueueSetup:
     return QueueSetup(rules.size, rules.timeout / 1000, rules.order == "shortest_first")
 
 
-def _detection(pool: Pool, target: str | None) -> Detection:
+def _detection(pool: Pool, able: Abilities) -> Detection:
     health, passive = pool.health, pool.passive_health
-    checked = health is not None and target != "nginx"  # NGINX has no active checks
-    ejects = target != "haproxy"  # HAProxy ejects by real requests only where that was written
     return Detection(
-        health.interval * health.fall / 1000 if health and checked else None,
-        health.interval * health.rise / 1000 if health and checked else 0.0,
-        passive.failures if ejects else 0,
+        health.interval * health.fall / 1000 if health and able.active_checks else None,
+        health.interval * health.rise / 1000 if health and able.active_checks else 0.0,
+        passive.failures if able.ejects else 0,
         passive.eject / 1000,
     )

@@ -83,10 +83,10 @@ class Setup(NamedTuple):
     strategy: str
     """Of the fleet, or a name of `lbgen.simulate.peers`."""
     parameters: Mapping[str, object] = {}
-    flavour: str = "ideal"
-    """``nginx`` or ``haproxy``: as that target chooses; ``ideal``: as the strategy is meant."""
+    target: str | None = None
+    """Whose choice it is; None: as the strategy is meant."""
     balancers: int = 1
-    """Which count requests in flight each for itself: instances, or workers of an NGINX without `zone`."""
+    """Which count requests in flight each for itself: instances, or workers that share no counts."""
     queue: QueueSetup | None = QueueSetup()
     """None: when every server is full, a request is refused."""
     retries: int = 1

@@ -32,9 +32,6 @@ KV_CACHE = Strategy(
             "The port where it does.",
         ),
     ),
-    choosers={
-        "ideal": MadeBy("counts", "HaproxyLeastConn"),
-        "haproxy": MadeBy("counts", "HaproxyLeastConn"),
-    },
+    chooser=MadeBy("counts", "IdleFirst"),
     needs=frozenset({"kv"}),
 )

@@ -13,9 +13,5 @@ LEAST_CONN = Strategy(
         "old it is worse than round_robin (lbgen's simulation)."
     ),
     parameters=(),
-    choosers={
-        "ideal": MadeBy("counts", "NginxLeastConn"),
-        "nginx": MadeBy("counts", "NginxLeastConn"),
-        "haproxy": MadeBy("counts", "HaproxyLeastConn"),
-    },
+    chooser=MadeBy("counts", "LeastConn"),
 )

@@ -12,8 +12,5 @@ PACK = Strategy(
         "slower than half-full ones: not for the lowest latency."
     ),
     parameters=(),
-    choosers={
-        "ideal": MadeBy("counts", "Pack"),
-        "haproxy": MadeBy("counts", "Pack"),
-    },
+    chooser=MadeBy("counts", "Pack"),
 )

@@ -104,10 +104,6 @@ PREFIX = Strategy(
             "Whether clients share prefixes; then the speed of an answer can tell that somebody used one.",
         ),
     ),
-    choosers={
-        "ideal": MadeBy("learned", "HaproxyPrefix"),
-        "nginx": MadeBy("homes", "nginx"),
-        "haproxy": MadeBy("learned", "HaproxyPrefix"),
-    },
+    chooser=MadeBy("learned", "LearnedPrefix"),
     needs=frozenset({"prefix"}),
 )

@@ -12,9 +12,5 @@ RANDOM_TWO = Strategy(
         "1.06 requests in flight against 0.61 for least_conn at a load of 0.9 (lbgen's simulation)."
     ),
     parameters=(),
-    choosers={
-        "ideal": MadeBy("counts", "NginxRandomTwo"),
-        "nginx": MadeBy("counts", "NginxRandomTwo"),
-        "haproxy": MadeBy("counts", "HaproxyRandomTwo"),
-    },
+    chooser=MadeBy("counts", "TwoServers"),
 )

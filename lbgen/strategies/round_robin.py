@@ -13,9 +13,5 @@ ROUND_ROBIN = Strategy(
         "long answers)."
     ),
     parameters=(),
-    choosers={
-        "ideal": MadeBy("turns", "RoundRobin"),
-        "nginx": MadeBy("turns", "RoundRobin"),
-        "haproxy": MadeBy("turns", "RoundRobin"),
-    },
+    chooser=MadeBy("turns", "RoundRobin"),
 )

@@ -122,11 +122,7 @@ SESSION = Strategy(
             example="lb_session",
         ),
     ),
-    choosers={
-        "ideal": MadeBy("sessions", "ideal"),
-        "nginx": MadeBy("sessions", "nginx"),
-        "haproxy": MadeBy("sessions", "haproxy"),
-    },
+    chooser=MadeBy("sessions", "ideal"),
     needs=frozenset({"session"}),
     groups=(
         Group((*NAMED_BY, "insert"), least=0),

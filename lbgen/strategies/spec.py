@@ -1,4 +1,4 @@
-"""What a strategy is: a name, parameters, a purpose, and how each balancer chooses by it."""
+"""What a strategy is: a name, parameters, a purpose, and how a balancer chooses by it."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class MadeBy(NamedTuple):
-    """A class of `lbgen.strategies.choosers` by its name, imported when used: rendering never needs it."""
+    """A chooser of `lbgen.strategies.choosers` by its name, imported when used: rendering never needs it."""
 
     module: str
     name: str
@@ -33,8 +33,8 @@ class Strategy(NamedTuple):
     advice: str
     """When to use it and when not, with the source of each number."""
     parameters: tuple[Field, ...]
-    choosers: "Mapping[str, MadeBy]"
-    """By flavour (``nginx``, ``haproxy``, ``ideal``): makes a balancer's chooser from the parameters."""
+    chooser: MadeBy
+    """Makes a balancer's chooser from the parameters, as the strategy is meant; a target may have its own."""
     needs: frozenset[str] = frozenset()
     """What it must know of a request: ``session``, ``prefix``, ``kv``."""
     groups: tuple[Group, ...] = ()

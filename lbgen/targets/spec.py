@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from lbgen.model import Fleet, Pool, Secret, TargetSettings
     from lbgen.problems import Problem
+    from lbgen.targets.behaviour import Behaviour
     from lbgen.targets.program import Checks, Program
     from lbgen.targets.settings import SettingsTable
     from lbgen.vocabulary import Feature, Refused, Support, Version
@@ -84,6 +85,25 @@ class Room(NamedTuple):
     """False: it may have as many for each core of its machine, which nobody knows here."""
 
 
+class Abilities(NamedTuple):
+    """What a target does or does not do in each of its versions, for rules and predictions."""
+
+    queues: bool = False
+    """True: requests wait in it while every server is at its cap."""
+    active_checks: bool = False
+    """True: it asks the servers' health path by itself."""
+    ejects: bool = False
+    """True: servers that fail requests get none for a while, without being told so."""
+    agent_checks: bool = False
+    """True: it takes caps and weights from ``lbgen agent``."""
+    backup_beside_affinity: bool = False
+    """True: a pool may have backups where requests are bound to servers, or chosen at random."""
+    peers: bool = False
+    """True: balancers share what they learn, on the addresses of `balancers.peers`."""
+    proxy_from_all: bool = False
+    """True: who accepts the PROXY protocol expects it from everybody, not from the trusted alone."""
+
+
 class Target(Protocol):
     """A proxy: what it can do by version, and how its files are made."""
 
@@ -119,6 +139,12 @@ class Target(Protocol):
 
     def quote(self, text: str) -> Syntax:
         """Return the text as one literal word of this target's language; raises `ValueError`."""
+
+    @property
+    def abilities(self) -> Abilities: ...
+    @property
+    def behaviour(self) -> Behaviour:
+        """How it chooses servers, for predictions."""
 
     @property
     def program(self) -> Program:

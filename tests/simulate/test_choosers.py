@@ -11,14 +11,18 @@ import pytest
 
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
+from lbgen.simulate.balancer import chooser_of
 from lbgen.simulate.pool import setup_of
 from lbgen.simulate.request import Request
+from lbgen.simulate.setup import Setup
 from lbgen.strategies.registry import STRATEGIES
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from lbgen.vocabulary import Chooser
 
-FLAVOURS = [(name, flavour) for name, strategy in STRATEGIES.items() for flavour in strategy.choosers]
+IDEAL = "ideal"
+FLAVOURS = [(name, flavour) for name in STRATEGIES for flavour in (IDEAL, *TARGETS)]
 
 
 @dataclass
@@ -35,7 +39,8 @@ class Seen:
 
 
 def chooser(name: str, flavour: str = "ideal", **parameters: Any) -> Chooser:
-    return STRATEGIES[name].choosers[flavour](parameters)
+    target = None if flavour == IDEAL else flavour
+    return chooser_of(Setup((), name, parameters, target))
 
 
 def choices(
@@ -49,10 +54,6 @@ def choices(
         chosen.append(index)
         servers[index].in_flight += hold
     return chosen
-
-
-def test_every_strategy_has_a_way_to_choose() -> None:
-    assert all("ideal" in strategy.choosers for strategy in STRATEGIES.values())
 
 
 @pytest.mark.parametrize(("name", "flavour"), FLAVOURS)
@@ -120,7 +121,7 @@ def test_draws_follow_the_weights(flavour: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["session", "prefix"])
-@pytest.mark.parametrize("flavour", ["ideal", "nginx", "haproxy"])
+@pytest.mark.parametrize("flavour", [IDEAL, *TARGETS])
 def test_a_key_keeps_its_server_when_another_one_goes(name: str, flavour: str) -> None:
     servers = [Seen(index) for index in range(5)]
     more = {"load_factor": 100.0, "key": "system_prompt"} if name == "prefix" else {}

@@ -25,7 +25,7 @@ class Measured(NamedTuple):
     """A row of the bench."""
 
     strategy: str
-    flavour: str
+    target: str | None
     hits: float
     makespan_s: float
     busiest: float | None = None
@@ -36,25 +36,25 @@ ROWS = (
     Measured("session", "nginx", 0.889, 98),
     Measured("session", "haproxy", 0.84, 102),
     Measured("least_conn", "haproxy", 0.57, 163),
-    Measured("sglang-cache-aware", "ideal", 0.39, 734, 1.0),
+    Measured("sglang-cache-aware", None, 0.39, 734, 1.0),
 )
 
 
-def predicted(strategy: str, flavour: str, load: str = "agents", requests: int = 768) -> list[Figures]:
+def predicted(strategy: str, target: str | None, load: str = "agents", requests: int = 768) -> list[Figures]:
     """One run for each seed."""
     made = workload(load)
     servers = setup(
-        strategy, profile=PROFILES["plain-prompts"], flavour=flavour, chunk_tokens=made.chunk_tokens
+        strategy, profile=PROFILES["plain-prompts"], target=target, chunk_tokens=made.chunk_tokens
     )
     return [run(Task(servers, made, 5.0, requests, seed)) for seed in SEEDS]
 
 
 @pytest.fixture(scope="module")
 def found() -> dict[Measured, list[Figures]]:
-    return {row: predicted(row.strategy, row.flavour) for row in ROWS}
+    return {row: predicted(row.strategy, row.target) for row in ROWS}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.strategy}-{row.flavour}")
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.strategy}-{row.target}")
 def test_hits_and_makespan_are_near_the_measured_ones(
     row: Measured, found: dict[Measured, list[Figures]]
 ) -> None:
@@ -75,7 +75,7 @@ def test_the_order_is_the_measured_one_with_every_seed(found: dict[Measured, lis
 
 def test_cache_aware_spreads_tenants_whose_prompts_differ() -> None:
     """Where no prompt is shared by all, its trees grow alike."""
-    whole = combined(predicted("sglang-cache-aware", "ideal", "tenants", 3000))
+    whole = combined(predicted("sglang-cache-aware", None, "tenants", 3000))
     assert max(one.requests for one in whole.servers) / whole.requests < 0.35
     assert (whole.prefix_hit_ratio or 0) > 0.75
 
@@ -83,7 +83,7 @@ def test_cache_aware_spreads_tenants_whose_prompts_differ() -> None:
 def test_cache_aware_relieves_a_server_that_is_far_ahead() -> None:
     """With more than 64 requests ahead of the idlest the shortest queue decides."""
     few, many = (
-        max(one.requests for one in combined(predicted("sglang-cache-aware", "ideal", load, count)).servers)
+        max(one.requests for one in combined(predicted("sglang-cache-aware", None, load, count)).servers)
         / (count * len(SEEDS))
         for load, count in (("agents:sessions=64,turns=2", 128), ("agents:sessions=160,turns=2", 320))
     )

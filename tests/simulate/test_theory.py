@@ -98,7 +98,7 @@ def test_every_request_has_one_end(seed: int) -> None:
     dice = Random(seed)
     made = setup(
         dice.choice(["round_robin", "least_conn", "random_two", "prefix", "session", "pack"]),
-        flavour=dice.choice(["ideal", "haproxy"]),
+        target=dice.choice([None, "haproxy"]),
         cap=dice.choice([None, 3, 20]),
         balancers=dice.choice([1, 3]),
         queue=dice.choice([None, QueueSetup(5, 1.0), QueueSetup(50, 20.0, shortest_first=True)]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.fleet.rules.rule import Finding, Rule, has_target, routes_with_pools
+from lbgen.fleet.rules.rule import Finding, Rule, routes_with_pools, targets_that
 from lbgen.model import State
 from lbgen.problems import Severity
 from lbgen.targets.registry import TARGETS
@@ -47,7 +47,7 @@ def backup_with_affinity(fleet: Fleet) -> Iterator[Finding]:
     """Find backups beside a strategy that binds requests to servers, or chooses at random."""
     for pool in fleet.pools:
         spare = next((server for server in pool.servers if server.backup), None)
-        if spare is None or _nginx_refuses(fleet):
+        if spare is None or _is_refused(fleet):
             continue
         if pool.strategy.name in _AFFINITY:
             message = (
@@ -57,9 +57,12 @@ def backup_with_affinity(fleet: Fleet) -> Iterator[Finding]:
             yield Finding((*spare.path, "backup"), message)
 
 
-def _nginx_refuses(fleet: Fleet) -> bool:
-    # NGINX's own limits say it then, as an error: hashing and random know no backup there.
-    return any(target.name == "nginx" and "strategy" not in target.without for target in fleet.targets)
+def _is_refused(fleet: Fleet) -> bool:
+    # A target that knows no backup there says so itself, as an error.
+    return any(
+        not TARGETS[target.name].abilities.backup_beside_affinity and "strategy" not in target.without
+        for target in fleet.targets
+    )
 
 
 def _capped(pool: Pool) -> bool:
@@ -92,7 +95,7 @@ def pack_with_weights(fleet: Fleet) -> Iterator[Finding]:
 
 def queue_without_cap(fleet: Fleet) -> Iterator[Finding]:
     """Find queues in front of servers that never refuse."""
-    if not has_target(fleet, "haproxy"):
+    if not targets_that(fleet, lambda able: able.queues):
         return
     for pool in fleet.pools:
         place = (*pool.path, "queue")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.fleet.rules.rule import MINUTE, Finding, Rule, engine_of, has_target, spoken
+from lbgen.fleet.rules.rule import MINUTE, Finding, Rule, engine_of, spoken, targets_that
 from lbgen.problems import Severity
 from lbgen.units import format_duration
 
@@ -75,11 +75,12 @@ def unknown_health_path(fleet: Fleet) -> Iterator[Finding]:
 
 
 def health_off(fleet: Fleet) -> Iterator[Finding]:
-    """Find `health: false` where HAProxy, which checks only when told to, is a target."""
+    """Find `health: false` where a target checks servers by itself, when told to."""
+    titles = " and ".join(target.title for target in targets_that(fleet, lambda able: able.active_checks))
     for pool in fleet.pools:
         place = (*pool.path, "health")
-        if pool.health is None and fleet.origins.written(place) and has_target(fleet, "haproxy"):
-            yield Finding(place, f"HAProxy goes on sending requests to a dead server of '{pool.name}'")
+        if pool.health is None and fleet.origins.written(place) and titles:
+            yield Finding(place, f"{titles} goes on sending requests to a dead server of '{pool.name}'")
 
 
 def short_health_timeout(fleet: Fleet) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import socket
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.fleet.rules.rule import Finding, Rule, has_target, is_everywhere, is_loopback
+from lbgen.fleet.rules.rule import Finding, Rule, is_everywhere, is_loopback, targets_that
 from lbgen.problems import Severity
 from lbgen.units import Address, parse_host
 
@@ -116,8 +116,9 @@ def _bound(fleet: Fleet) -> Iterator[Bound]:
     if fleet.metrics:
         for bind in dict.fromkeys(fleet.metrics.binds):
             yield Bound(bind, "metrics", "the metrics listener", (*fleet.metrics.path, "bind"))
-    if has_target(fleet, "haproxy"):
+    if targets_that(fleet, lambda able: able.agent_checks):
         yield from _bound_by_agents(fleet)
+    if targets_that(fleet, lambda able: able.peers):
         for name, address in fleet.balancers.peers.items():
             yield Bound(
                 address, "peer", f"the balancer '{name}' among its peers", ("balancers", "peers", name)

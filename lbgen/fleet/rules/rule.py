@@ -7,6 +7,8 @@ from typing import NamedTuple
 from lbgen.engines import ENGINES, Engine
 from lbgen.model import Fleet, Listener, Pool, Route
 from lbgen.problems import Path, Severity
+from lbgen.targets.registry import TARGETS
+from lbgen.targets.spec import Abilities, Target
 from lbgen.units import Address
 
 _LOOPBACK_NAMES = {"localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"}
@@ -45,9 +47,10 @@ def engine_of(pool: Pool) -> Engine:
     return ENGINES.get(pool.engine, ENGINES["openai"])
 
 
-def has_target(fleet: Fleet, name: str) -> bool:
-    """Tell whether files for this target may be rendered."""
-    return any(target.name == name for target in fleet.targets)
+def targets_that(fleet: Fleet, can: Callable[[Abilities], bool]) -> list[Target]:
+    """Return the fleet's targets with an ability."""
+    targets = (TARGETS[one.name] for one in fleet.targets)
+    return [target for target in targets if can(target.abilities)]
 
 
 def routed_pools(listener: Listener) -> set[str]:

@@ -68,5 +68,4 @@ def fleet_of(pool: Pool, servers: Mapping[str, Standing]) -> dict[str, Any]:
                 ],
             }
         },
-        "targets": {"haproxy": {}},
     }

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lbgen.vocabulary import RequestView, ServerView
 
 
-class NginxLeastConn:
+class LeastConn:
     """The fewest requests in flight by weight; the smooth round robin decides among equals."""
 
     __slots__ = ("_turns",)
@@ -41,7 +41,7 @@ class NginxLeastConn:
         return self._turns.take(equals)
 
 
-class HaproxyLeastConn:
+class IdleFirst:
     """HAProxy's leastconn: by (in flight + 1) / weight, 0 for an idle server; among equals in turn.
 
     An idle server goes first whatever its weight (fwlc_queue_srv, in the sources of 2.x and 3.x). The order
@@ -96,7 +96,7 @@ class _Draws:
         return servers[-1]
 
 
-class NginxRandomTwo:
+class TwoServers:
     """Two different servers by weight, and of these the less loaded; after 20 vain draws, in turn."""
 
     __slots__ = ("_draws", "_turns")
@@ -123,7 +123,7 @@ class NginxRandomTwo:
         return self._turns.take([server for server in servers if is_open(server)])
 
 
-class HaproxyRandomTwo:
+class TwoDraws:
     """HAProxy's random(2): two draws, which may be the same server; if the better one is full, the queue."""
 
     __slots__ = ("_draws",)

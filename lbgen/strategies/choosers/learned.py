@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
-from lbgen.strategies.choosers.counts import HaproxyLeastConn
+from lbgen.strategies.choosers.counts import IdleFirst
 from lbgen.strategies.choosers.rings import HashedPrefix
 from lbgen.strategies.prefix import PrefixParameters
 
@@ -23,7 +23,7 @@ REMEMBERED = 1_000
 """Requests over which shares are counted here: a chooser has no clock."""
 
 
-class HaproxyPrefix:
+class LearnedPrefix:
     """A conversation's home, else its prompt's home, else the least busy server, which becomes the home.
 
     Bounds are on requests in flight above the average. HAProxy learns a home when the first answer begins,
@@ -34,7 +34,7 @@ class HaproxyPrefix:
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._by = PrefixParameters.of(parameters)
         self._hashed = HashedPrefix(parameters) if parameters.get("hashed") else None
-        self._least_conn = HaproxyLeastConn({})
+        self._least_conn = IdleFirst({})
         self._conversations: dict[str, int] = {}
         self._prompts: dict[str, int] = {}
         self._recent: deque[str] = deque()

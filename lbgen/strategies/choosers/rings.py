@@ -158,7 +158,7 @@ class HashedPrefix(_Bounded):
         return (request.conversation if self._by_conversation else None) or request.prefix
 
 
-class NginxPrefix(_Unbounded):
+class UnboundedPrefix(_Unbounded):
     """By conversation, of which a single question is one of its own; or by the beginning of the prompt."""
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.strategies.choosers.counts import HaproxyLeastConn, NginxLeastConn
-from lbgen.strategies.choosers.rings import BoundedSession, EvenSession, LoyalSession, UnboundedSession
+from lbgen.strategies.choosers.counts import IdleFirst
+from lbgen.strategies.choosers.rings import BoundedSession, EvenSession, LoyalSession
 from lbgen.strategies.choosers.turns import is_open
 from lbgen.strategies.session import SessionParameters
 
@@ -47,22 +47,14 @@ class Remembered:
         return chosen
 
 
-def haproxy(parameters: Mapping[str, object]) -> Chooser:
-    """Return HAProxy's way."""
+def waiting(parameters: Mapping[str, object]) -> Chooser:
+    """Return the chooser of balancers with a queue: a promise waits for its home, a hint is bounded."""
     by = SessionParameters.of(parameters)
     if by.learn or by.insert:
-        return Remembered(HaproxyLeastConn({}), waits=True)
+        return Remembered(IdleFirst({}), waits=True)
     return Remembered(LoyalSession({}), waits=True) if by.strict else BoundedSession({})
 
 
-def nginx(parameters: Mapping[str, object]) -> Chooser:
-    """Return NGINX's way, of the versions that remember."""
-    by = SessionParameters.of(parameters)
-    if by.learn or by.insert:
-        return Remembered(NginxLeastConn({}), waits=False)
-    return Remembered(UnboundedSession({}), waits=False) if by.strict else UnboundedSession({})
-
-
 def ideal(parameters: Mapping[str, object]) -> Chooser:
-    """Return HAProxy's way with an even ring."""
-    return haproxy(parameters) if SessionParameters.of(parameters).strict else EvenSession({})
+    """Return the same with an even ring."""
+    return waiting(parameters) if SessionParameters.of(parameters).strict else EvenSession({})

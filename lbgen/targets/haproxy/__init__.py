@@ -12,12 +12,14 @@ from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.settings import DIRECTORY, OLDEST, SETTINGS, room
 from lbgen.targets.haproxy.strategies import REFUSALS
 from lbgen.targets.haproxy.support import SUPPORT
+from lbgen.targets.spec import Abilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lbgen.model import Fleet, TargetSettings
     from lbgen.problems import Problem
+    from lbgen.targets.behaviour import Behaviour
     from lbgen.targets.program import Checks, Program
     from lbgen.targets.spec import Output, Part, Room, Secrets, Syntax, Target
 
@@ -34,10 +36,20 @@ class Haproxy:
     settings = SETTINGS
     strategies = REFUSALS
     support = SUPPORT
+    abilities = Abilities(
+        queues=True, active_checks=True, agent_checks=True, peers=True, backup_beside_affinity=True
+    )
 
     def quote(self, text: str) -> Syntax:
         """Return one literal word of HAProxy's language; raises `ValueError`."""
         return quote(text)
+
+    @property
+    def behaviour(self) -> Behaviour:
+        """How it chooses servers."""
+        from lbgen.targets.haproxy.behaviour import BEHAVIOUR  # noqa: PLC0415 - rendering does without
+
+        return BEHAVIOUR
 
     @property
     def program(self) -> Program:

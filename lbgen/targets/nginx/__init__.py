@@ -11,12 +11,14 @@ from lbgen.targets.nginx.quoting import quote
 from lbgen.targets.nginx.settings import DIRECTORY, OLDEST, SETTINGS, room
 from lbgen.targets.nginx.strategies import REFUSALS
 from lbgen.targets.nginx.support import SUPPORT
+from lbgen.targets.spec import Abilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lbgen.model import Fleet, TargetSettings
     from lbgen.problems import Problem
+    from lbgen.targets.behaviour import Behaviour
     from lbgen.targets.program import Checks, Program
     from lbgen.targets.spec import Output, Part, Room, Secrets, Syntax, Target
 
@@ -33,10 +35,18 @@ class Nginx:
     settings = SETTINGS
     strategies = REFUSALS
     support = SUPPORT
+    abilities = Abilities(ejects=True, proxy_from_all=True)
 
     def quote(self, text: str) -> Syntax:
         """Return one literal word of NGINX's language; raises `ValueError`."""
         return quote(text)
+
+    @property
+    def behaviour(self) -> Behaviour:
+        """How it chooses servers."""
+        from lbgen.targets.nginx.behaviour import BEHAVIOUR  # noqa: PLC0415 - rendering does without
+
+        return BEHAVIOUR
 
     @property
     def program(self) -> Program:

@@ -1,0 +1,20 @@
+"""How a target behaves while it runs, for whoever predicts it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from lbgen.model import Fleet, Pool
+    from lbgen.vocabulary import Chooser
+
+
+class Behaviour(NamedTuple):
+    """How a target chooses servers, beside what its `Abilities` say."""
+
+    choosers: Mapping[str, Callable[[Mapping[str, Any]], Chooser]]
+    """By strategy: makes a balancer's chooser from the parameters, where it is not the strategy's own."""
+    further: Callable[[Fleet, Pool], Mapping[str, object]]
+    """Returns more parameters for the chooser of a pool, where versions or settings make a difference."""
