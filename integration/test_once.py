@@ -161,7 +161,7 @@ def test_what_haproxy_cannot_send_again_is_said(running: Running, mocks: list[Mo
     assert told is (running.proxy.target == "haproxy")
     for mock in mocks:
         mock.fault("close")
-    running.burst("long", load.Planned(0, 8, "long " * 8_000))
+    running.burst("long", load.Planned(0, 8, "long " * 40_000))
     assert (seen(mocks) == 1) is told
     assert seen(mocks) <= 1 + ATTEMPTS
 

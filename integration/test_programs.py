@@ -8,7 +8,7 @@ import pytest
 
 from integration.debian import ImageError
 from integration.fleets import EVERY, Proxy
-from lbgen.checker import check_target, parse_choice
+from lbgen.checker import check_target, parse_choice, vulnerabilities
 from lbgen.fleet.load import Loaded, load
 from lbgen.fleet.source import Source
 
@@ -51,4 +51,6 @@ def test_the_checker_has_nothing_to_say(path: Path, proxy: Proxy) -> None:
     assert fleet is not None
     verdict = check_target(fleet, proxy.target, choice)
     assert verdict.checked, verdict
-    assert not verdict.problems, [problem.message for problem in verdict.problems]
+    # What the program itself has is no matter of the files.
+    said = [problem.message for problem in verdict.problems if problem.code != vulnerabilities.CODE]
+    assert not said

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lbgen.checker.check import check_target
 from lbgen.checker.programs import Choice, version_here
+from lbgen.checker.vulnerabilities import CODE
 from tests.properties.fleets import fleets
 
 EXAMPLES = 400 if os.environ.get("LBGEN_ALL") else 60
@@ -31,5 +32,5 @@ def test_what_passes_the_check_is_accepted(target: str, data: st.DataObject) -> 
     text, fleet = data.draw(fleets(target, str(version)))
     verdict = check_target(fleet, target, Choice())
     assert verdict.checked, verdict
-    found: list[Any] = [problem.message for problem in verdict.problems]
+    found: list[Any] = [problem.message for problem in verdict.problems if problem.code != CODE]
     assert not found, (found, text)
