@@ -51,6 +51,7 @@ def test_no_request_reaches_it_through_reloads(site: Runtime) -> None:
     assert len(running.results) >= 100
 
 
+@on_queueing
 def test_after_a_drain_a_reload_and_an_undrain_it_is_checked_as_before(site: Runtime) -> None:
     fleet = site.fleet(health={"interval": "300ms", "timeout": "300ms", "path": "/health"})
     assert site.apply(fleet).returncode == 0
