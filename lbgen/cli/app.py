@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "show": "Show a fleet as understood, with every default filled in.",
     "schema": "Print the JSON Schema of the fleet file.",
     "simulate": "Predict what strategies would do to a pool, by simulation.",
+    "size": "Say how many servers of which kind an objective takes, by simulation.",
     "trial": "Measure what strategies do, with the real programs in front of mock GPU servers.",
     "mock-gpu": "Run one mock GPU server.",
     "plan": "Say what applying a fleet would change, in words of pools and servers.",

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from lbgen.cli.console import terminal_width
-from lbgen.cli.inputs import load_fleet
 from lbgen.cli.kv_agent import KvAgent
 from lbgen.cli.options import MOST_LOAD, MOST_RATE, Amount, Command, fleet_options, format_option, option
-from lbgen.cli.pools import first_served, named_pool, strategy_name
+from lbgen.cli.pools import asked_pool, lenient_fleet, strategy_name
 from lbgen.cli.progress import Progress
 from lbgen.cli.reports import PAGE, PICTURE, expect_writable, write_report
 from lbgen.cli.simulate_inputs import Wanted, calibration_of, incident_of, workload_of
 from lbgen.engines import ENGINES
-from lbgen.fleet.shares import shared_out
-from lbgen.problems import FleetError, LbgenError
 from lbgen.render import builtin_templates
 from lbgen.simulate.answer_json import answers_json
 from lbgen.simulate.closed import Closed
@@ -37,7 +34,7 @@ if TYPE_CHECKING:
 
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
-    from lbgen.model import Fleet, Pool
+    from lbgen.model import Fleet
     from lbgen.simulate.objective import Objective
     from lbgen.simulate.study import Answer
 
@@ -142,7 +139,7 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     as that target really does, else as the strategies are meant.
     """
     wanted = Wanted(**options)  # type: ignore[arg-type]  # click made them from the options above
-    fleet = _fleet(console, request)
+    fleet = lenient_fleet(console, request)
     question = _question(console, fleet, request, wanted)
     expect_writable(wanted.report, PAGE, PICTURE)
     for limit in _limits(question):
@@ -209,18 +206,10 @@ def _report(name: str, answers: Sequence[Answer], capacity: Sequence[str]) -> st
     return page(answers, builtin_templates(), capacity)
 
 
-def _fleet(console: Console, request: FleetRequest) -> Fleet:
-    """Return the fleet as one of its balancers sees it, even where its targets refuse what it says."""
-    loaded = load_fleet(console, request)
-    if loaded.fleet is None:
-        raise FleetError(loaded.problems)
-    return shared_out(loaded.fleet)
-
-
 def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wanted) -> Question:
     if wanted.rate is not None and wanted.loads:
         raise click.UsageError("--rate and --load say the same thing twice: use one of them")
-    pool = _pool(fleet, wanted.pool)
+    pool = asked_pool(fleet, wanted.pool)
     load = workload_of(console, wanted)
     return Question(
         fleet=fleet,
@@ -238,12 +227,3 @@ def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wan
         calibration=calibration_of(console, wanted.calibrate),
         peers=tuple(dict.fromkeys(wanted.peers)),
     )
-
-
-def _pool(fleet: Fleet, name: str | None) -> Pool:
-    if name is not None:
-        return named_pool(fleet, name)
-    usable = [pool for pool in fleet.pools if pool.servers]
-    if not usable:
-        raise LbgenError("no pool of this fleet has servers")
-    return first_served(fleet) or usable[0]

@@ -63,7 +63,7 @@ def calibration_of(console: Console, names: tuple[str, ...]) -> Calibration | No
 def workload_of(console: Console, wanted: Wanted) -> Workload:
     """Return the load that the options ask for; raises `UsageError` for what makes no sense together."""
     load = workload(wanted.workload, skip_bad_rows=wanted.skip_bad_rows)
-    _note_trace(console, load)
+    note_trace(console, load)
     if wanted.think and not wanted.clients:
         raise click.UsageError("--think is how long --clients think: say how many there are")
     if wanted.clients and not is_closed(load):
@@ -77,7 +77,8 @@ def workload_of(console: Console, wanted: Wanted) -> Workload:
     return load
 
 
-def _note_trace(console: Console, load: Workload) -> None:
+def note_trace(console: Console, load: Workload) -> None:
+    """Say what was done to a trace when it was read."""
     if isinstance(load, Trace):
         if load.skipped:
             console.note(f"{load.name}: {load.skipped} bad rows left out")

@@ -33,15 +33,18 @@ MOST = 200_000
 """Requests of a run at most, unless more are asked for."""
 
 
-def usual_requests(setup: Setup, workload: Workload, rate_per_s: float) -> int:
-    """Return how many requests a run needs for its percentiles to be those of a steady state."""
+def usual_requests(setup: Setup, workload: Workload, rate_per_s: float, longest: int = LONGEST) -> int:
+    """Return how many requests a run needs for its percentiles to be those of a steady state.
+
+    It takes `longest` times as long as the longest answer.
+    """
     least = max(workload.usual_requests, EACH * len(setup.servers))
     if workload.clients is not None:
         return min(MOST, least)
     serving = [one for one in setup.servers if one.available and one.weight > 0] or list(setup.servers)
     load = sizes(workload)
     longest_s = max(longest_answer_s(one.profile, load, rate_per_s / len(serving)) for one in serving)
-    return min(MOST, max(least, ceil(LONGEST * longest_s * rate_per_s)))
+    return min(MOST, max(least, ceil(longest * longest_s * rate_per_s)))
 
 
 def longest_answer_s(profile: Profile, load: Sizes, rate_per_s: float) -> float:

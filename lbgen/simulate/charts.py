@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.simulate.result import combined, row_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lbgen.simulate.result import Figures, Row
     from lbgen.simulate.study import Answer
@@ -138,6 +138,25 @@ def against_load(answers: Sequence[Answer], metric: str) -> Chart | None:
     caption = "99 of 100 requests took at most so long; across: the load, 1 being all that the servers carry."
     title = f"{DISTRIBUTIONS[metric]} against load"
     return Chart(f"{metric}-load", title, caption, across.ticks(), up.ticks(), curves)
+
+
+def lines_of(
+    kind: str, title: str, caption: str, lines: Mapping[str, Sequence[tuple[float, float]]], limit: float
+) -> Chart | None:
+    """Return lines over a number, such as of servers, on a logarithmic scale; the last one is a `limit`."""
+    places = [x for line in lines.values() for x, _ in line]
+    up = _decades([*(value for line in lines.values() for _, value in line), limit], BOTTOM, TOP)
+    if up is None or not places or max(places) <= min(places):
+        return None
+    across = Axis(min(places), max(places), LEFT, RIGHT)
+    curves = [
+        _curve(name, number, [(across.place(x), up.place(value)) for x, value in line], dotted=True)
+        for number, (name, line) in enumerate(lines.items())
+    ]
+    at = up.place(limit)
+    whole = [tick for tick in across.ticks() if float(tick.text).is_integer()]
+    curves.append(_curve("objective", COLORS - 1, [(LEFT, at), (RIGHT, at)])._replace(faint=True))
+    return Chart(kind, title, caption, whole, up.ticks(), curves)
 
 
 def over_time(found: Answer) -> list[Chart]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.simulate.balancer import Balancer, View, Waiting
 from lbgen.simulate.server import SimulatedServer
-from lbgen.simulate.tally import Tally
+from lbgen.simulate.tally import WARM_UP, Tally
 from lbgen.strategies.registry import STRATEGIES
 
 if TYPE_CHECKING:
@@ -28,9 +28,14 @@ class Simulation:
     """One run of one setup. The same setup, requests and seed give the same result, to the last bit."""
 
     def __init__(
-        self, setup: Setup, seed: int | str, follow: Follow | None = None, requests: int = 0
+        self,
+        setup: Setup,
+        seed: int | str,
+        follow: Follow | None = None,
+        requests: int = 0,
+        warm_up: float = WARM_UP,
     ) -> None:
-        """Set it up for so many `requests`, whose first tenth is a warm-up; 0: nobody knows how many."""
+        """Set it up for so many `requests`, the first share a warm-up; 0: nobody knows how many."""
         self.setup = setup
         self._follow = follow
         self._random = Random(f"balancers {seed}")  # noqa: S311 - has to be the same again
@@ -43,7 +48,7 @@ class Simulation:
         ]
         self._events: list[tuple[float, int, Callable[..., None], Any]] = []
         self._sequence = 0
-        self.tally = Tally(self.servers, requests)
+        self.tally = Tally(self.servers, requests, warm_up)
         for incident in setup.incidents:
             self._at(incident.at_s, self._happen, incident)
         if setup.stale_s:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.problems import LbgenError
+from lbgen.simulate.narrow import least
 from lbgen.simulate.result import combined
 from lbgen.simulate.study import answer, strategies_of
 
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     from lbgen.simulate.study import Question
 
 DISTRIBUTIONS = {"ttft": "ttft_s", "e2e": "e2e_s", "queue": "queue_s"}
-LOWEST, HIGHEST = 0.02, 1.0
-"""Loads between which is searched: above 1 a backlog grows, which a short run would hide."""
+LOADS = 128
+"""Loads that are searched, evenly below 1: above, a backlog grows, which a short run would hide."""
 STEPS = 7
-"""Halvings: the answer is good to 1 % of the servers' capacity."""
+"""About how many of them are tried for the first strategy; each further one begins at the former's."""
 
 
 class Objective(NamedTuple):
@@ -28,18 +29,26 @@ class Objective(NamedTuple):
     metric: str
     limit: float
     """Seconds, or for `load_stdev` requests."""
+    text: str = ""
+    """As it was written."""
 
     def met(self, run: Figures) -> bool:
         """Tell whether a run meets it; refusing requests does not count as meeting it."""
-        value = self._value(run)
-        return value is not None and value < self.limit and run.requests - run.ok <= run.requests / 1000
+        value = self.value(run)
+        return value is not None and value < self.limit and answered(run)
 
-    def _value(self, run: Figures) -> float | None:
+    def value(self, run: Figures) -> float | None:
+        """Return the figure that it is about; None where nothing was answered."""
         if self.metric == "load_stdev":
             return run.load_stdev
         name, _, share = self.metric.partition("_")
         value: float | None = getattr(getattr(run, DISTRIBUTIONS[name]), share)
         return value
+
+
+def answered(run: Figures) -> bool:
+    """Tell whether at most one request in a thousand failed."""
+    return run.requests - run.ok <= run.requests / 1000
 
 
 def parse_objective(text: str) -> Objective:
@@ -51,7 +60,7 @@ def parse_objective(text: str) -> Objective:
             f"'{text}' is not an objective: write one such as ttft_p99<2s, of ttft, e2e or queue and mean, "
             "p50, p90, p95 or p99, or load_stdev<3"
         )
-    return Objective(match[1], float(match[2]) * (0.001 if match[3] == "ms" else 1.0))
+    return Objective(match[1], float(match[2]) * (0.001 if match[3] == "ms" else 1.0), text.strip())
 
 
 def capacities(
@@ -62,26 +71,40 @@ def capacities(
     `seen` is told how many steps of how many are done.
     """
     names = [(name, target) for target in question.targets or (None,) for name in strategies_of(question)]
+    guess = LOADS // 4
     for place, (strategy, target) in enumerate(names):
         own = question._replace(
             strategies=(strategy,), targets=(target,) if target else (), alone=True, peers=()
         )
-        rates: list[float] = []
-        for rate in _narrowed(own, objective):
-            rates.append(rate)
-            if seen is not None:
-                seen(place * STEPS + len(rates), len(names) * STEPS)
-        yield (strategy, target), rates[-1]
+        tried = _Tried(own, objective, place * STEPS, len(names) * STEPS, seen)
+        found = least(tried.met, guess, 1, LOADS - 1)
+        yield (strategy, target), 0.0 if found is None else tried.rates[found]
+        guess = found or guess
 
 
-def _narrowed(question: Question, objective: Objective) -> Iterator[float]:
-    """Yield the highest rate that is known to meet the objective, after each step; 0 while none is."""
-    low, high, rate = LOWEST, HIGHEST, 0.0
-    for _ in range(STEPS):
-        load = (low + high) / 2
-        found = answer(question._replace(rate_per_s=None, load=load))
-        if objective.met(combined(found.rows[0].runs)):
-            low, rate = load, found.rate_per_s
-        else:
-            high = load
-        yield rate
+class _Tried:
+    """What a strategy does at the loads that were tried, the highest first: 1 is just below the capacity."""
+
+    def __init__(
+        self,
+        question: Question,
+        objective: Objective,
+        before: int,
+        total: int,
+        seen: Callable[[int, int], None] | None,
+    ) -> None:
+        self._question = question
+        self._objective = objective
+        self._before = before
+        self._total = total
+        self._seen = seen
+        self.rates: dict[int, float] = {}
+        """Requests a second by the number of the load."""
+
+    def met(self, number: int) -> bool:
+        """Tell whether the objective is met at a load."""
+        found = answer(self._question._replace(rate_per_s=None, load=1 - number / LOADS))
+        self.rates[number] = found.rate_per_s
+        if self._seen is not None:
+            self._seen(self._before + min(STEPS, len(self.rates)), self._total)
+        return self._objective.met(combined(found.rows[0].runs))

@@ -25,7 +25,7 @@ from lbgen.simulate.conclusion import headline
 from lbgen.simulate.result import combined, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from lbgen.simulate.result import Row
@@ -59,23 +59,27 @@ class Panel(NamedTuple):
 
 def picture(answers: Sequence[Answer], templates: Path) -> str:
     """Return the picture: latency against load, or for one load the requests in flight over time."""
+    said = [headline(answers[0])] if len(answers) == 1 else []
+    title = f"What strategies would do to {answers[0].question.pool.name}"
+    return drawn(title, _charts(answers), said, templates)
+
+
+def drawn(title: str, charts: Iterable[tuple[Chart, str]], said: Sequence[str], templates: Path) -> str:
+    """Return a picture of charts side by side, each with words below its title, and lines at the foot."""
     panels = [
-        Panel(number * WIDTH, chart, words, _legend(chart))
-        for number, (chart, words) in enumerate(_charts(answers))
+        Panel(number * WIDTH, chart, words, _legend(chart)) for number, (chart, words) in enumerate(charts)
     ]
     legends = max((entry.y for panel in panels for entry in panel.legend), default=BOTTOM + LEGEND_LINE)
     begin = HEAD + legends + 26
-    said = [panels[0].chart.caption] if panels else []
-    if len(answers) == 1:
-        said.append(headline(answers[0]))
-    lines = [line for words in said for line in wrap(words, LETTERS * len(panels))]
+    captions = [panels[0].chart.caption] if panels else []
+    lines = [line for words in (*captions, *said) for line in wrap(words, LETTERS * len(panels))]
     foot = [(begin + 15 * number, line) for number, line in enumerate(lines)]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )  # fmt: skip
     return environment.get_template("report/simulate.svg.j2").render(
-        title=f"What strategies would do to {answers[0].question.pool.name}",
+        title=title,
         panels=panels, foot=foot, head=HEAD, left=LEFT, right=RIGHT, top=TOP, bottom=BOTTOM, colors=COLORS,
         full_width=WIDTH * len(panels), full_height=begin + 15 * len(lines),
     )  # fmt: skip

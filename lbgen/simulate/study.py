@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.model import StrategyChoice
 from lbgen.problems import LbgenError
-from lbgen.simulate.capacity import capacity, server_capacity, usual_requests
+from lbgen.simulate.capacity import LONGEST, capacity, server_capacity, usual_requests
 from lbgen.simulate.peers import PEERS
 from lbgen.simulate.pool import setup_of
 from lbgen.simulate.result import Row
 from lbgen.simulate.run import Task, sweep
+from lbgen.simulate.tally import WARM_UP
 from lbgen.simulate.workload import sizes
 from lbgen.strategies.registry import DEFAULT_STRATEGY
 from lbgen.targets.registry import TARGETS
@@ -55,6 +56,10 @@ class Question(NamedTuple):
     """Only the strategies asked for, without the present one."""
     peers: tuple[str, ...] = ()
     """Other routers' ways to choose, as rows beside; see `lbgen.simulate.peers`."""
+    longest: int = LONGEST
+    """How many times as long as the longest answer a run takes when nobody says how many requests."""
+    warm_up: float = WARM_UP
+    """Share of the requests whose latencies do not count."""
 
 
 class Answer(NamedTuple):
@@ -124,17 +129,22 @@ class Plan(NamedTuple):
         order = sorted(range(len(names)), key=lambda index: names[index][0] != present)
         rate = _rate(question, carried)
         if not question.requests:
-            question = question._replace(requests=usual_requests(setups[0], question.workload, rate))
+            question = question._replace(
+                requests=usual_requests(setups[0], question.workload, rate, question.longest)
+            )
         return cls(question, names, order, setups, carried, rate)
 
     def tasks(self) -> list[Task]:
         """Return the runs, seed after seed, so that those finished by any time can be compared."""
         question = self.question
         return [
-            Task(self.setups[index], question.workload, self.rate_per_s, question.requests, seed)
+            Task(
+                self.setups[index], question.workload, self.rate_per_s, question.requests, seed,
+                warm_up=question.warm_up,
+            )
             for seed in question.seeds
             for index in self.order
-        ]
+        ]  # fmt: skip
 
     def answer(self, runs: Sequence[Figures]) -> Answer | None:
         """Return what the first so many finished tasks tell; None when they tell nothing.

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from lbgen.simulate.request import Request
     from lbgen.simulate.server import SimulatedServer
 
+WARM_UP = 0.1
+"""Share of the requests whose latencies do not count: caches and queues fill."""
 MARKS = 2_000
 """Most marks of the integral over time, from which its first tenth is taken off."""
 STRETCHES = 10
@@ -26,15 +28,17 @@ SETTLING = 4_096
 class Tally:
     """Latencies, errors, and the spread of requests in flight over the servers."""
 
-    def __init__(self, servers: Sequence[SimulatedServer], requests: int = 0) -> None:
-        """Begin to count; of so many `requests` the first tenth is a warm-up, of 0 (unknown) nothing."""
+    def __init__(
+        self, servers: Sequence[SimulatedServer], requests: int = 0, warm_up: float = WARM_UP
+    ) -> None:
+        """Begin to count; of so many `requests` a share is a warm-up, of 0 (unknown) nothing."""
         self.ttft, self.e2e, self.wait = Quantiles(), Quantiles(), Quantiles()
         self.arrived = self.ok = self.open = 0
         self.output_tokens = self.prompt_tokens = self.hit_tokens = 0
         self.errors: dict[str, int] = {}
         self.began_s: float | None = None
         self.ended_s = 0.0
-        self._warm_up = requests // 10
+        self._warm_up = int(requests * warm_up)
         self._warm_s = inf if self._warm_up else 0.0  # latencies count of requests that came from then on
         self._stretch = max(1, (requests - self._warm_up) // STRETCHES) if requests else NEVER
         self._seen = 0  # requests in the system, summed up over the arrivals of this stretch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
+from functools import lru_cache
 from itertools import accumulate
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -52,6 +53,8 @@ class Workload(Protocol):
     @property
     def usual_requests(self) -> int:
         """Of a run, at least, when nobody says how many."""
+
+    def __hash__(self) -> int: ...
 
     def requests(self, seed: int, rate_per_s: float, count: int) -> Iterator[Request]:
         """Yield requests in the order of their arrival; the same seed gives the same ones."""
@@ -212,6 +215,7 @@ class Tenants(Shared):
     }  # fmt: skip
 
 
+@lru_cache(maxsize=16)  # a search asks again and again
 def sizes(workload: Workload, count: int = 10_000) -> Sizes:
     """Return the averages of a workload: exact where they are known, else from a sample of all turns."""
     workload = getattr(workload, "inner", workload)  # what is asked, whoever waits for it
