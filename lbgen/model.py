@@ -40,7 +40,7 @@ HeaderValue = str | Secret
 
 
 class Headers(NamedTuple):
-    """Request headers that are set and removed on the way to the server."""
+    """Headers that are set and removed: of a request on its way to the server, or of a response."""
 
     set: Mapping[str, HeaderValue] = {}
     remove: tuple[str, ...] = ()
@@ -175,6 +175,9 @@ class Pool(NamedTuple):
     header_size: int
     """The longest headers of a response, in bytes."""
     headers: Headers
+    response_headers: Headers
+    request_buffering: bool | None
+    """None: as the target does by itself."""
     dns: Dns
     discover: Discovery | None
     allow_empty: bool
@@ -234,6 +237,30 @@ class Acme(NamedTuple):
 
     pool: str | None
     webroot: str | None
+
+
+class Cors(NamedTuple):
+    """What web pages of other origins may do. No `origins`: nothing is said of it."""
+
+    origins: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    """Empty: whatever is asked for."""
+    expose: tuple[str, ...] = ()
+    credentials: bool = False
+    max_age: int = 0
+    """Milliseconds."""
+
+
+class ClientTimeouts(NamedTuple):
+    """How long to wait for clients, in milliseconds."""
+
+    keepalive: int
+    """Of a connection without a request."""
+    header: int
+    """For all headers of a request."""
+    body: int
+    """Between two pieces of a request's body."""
 
 
 class Status(NamedTuple):
@@ -304,6 +331,7 @@ class Route(NamedTuple):
     priority: int | None = None
     timeouts: Timeouts = Timeouts()
     headers: Headers = Headers()
+    response_headers: Headers = Headers()
     path: Path = ()
 
     @property
@@ -328,15 +356,20 @@ class Listener(NamedTuple):
     header_size: int
     """The longest headers of a request, in bytes with their line."""
     inspect_body: int
+    timeouts: ClientTimeouts
     behind_proxy: bool
     explain: bool
     """Answers say why they came from their server."""
     trusted_proxies: tuple[str, ...]
     accept_proxy: bool
     """The PROXY protocol is expected from whoever connects."""
+    allow: tuple[str, ...]
+    """Networks that may send requests; empty: all."""
+    deny: tuple[str, ...]
     auth: Auth
     limits: tuple[Limit, ...]
-    cors_origins: tuple[str, ...]
+    cors: Cors
+    response_headers: Headers
     websocket: bool
     routes: tuple[Route, ...]
     status: Status

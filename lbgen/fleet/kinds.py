@@ -173,28 +173,42 @@ _FRAMING = {
 }
 
 
+_OWN_ANSWER = {
+    "content-encoding": "belongs to the body, which the server makes",
+    "content-type": "belongs to the body, which the server makes",
+    "date": "is the balancer's own",
+    "x-request-id": "is the balancer's own",
+}
+
+
 class HeaderName(Text):
     """A header's name, as far as NGINX can name it in a variable.
 
-    With `settable` it is none that the balancer itself has to decide.
+    With `settable` it is none that the balancer itself has to decide, nor with `answered` of a response.
     """
 
-    __slots__ = ("settable",)
+    __slots__ = ("answered", "settable")
 
-    def __init__(self, settable: bool = False) -> None:
+    def __init__(self, settable: bool = False, answered: bool = False) -> None:
         super().__init__(
             "a header's name",
             pattern=r"[A-Za-z0-9_-]{1,64}",
             limit=64,
-            parse=self._allowed if settable else None,
+            parse=self._allowed if settable or answered else None,
         )
         self.settable = settable
+        self.answered = answered
 
     def _allowed(self, text: str) -> str:
-        if text.lower() in _FRAMING:
+        name = text.lower()
+        if name in _FRAMING:
             raise ValueError(f"'{text}' belongs to the connection, which the balancer keeps itself")
-        if text.lower() == "host":
+        if self.settable and name == "host":
             raise ValueError("'Host' is set with the pool's 'host_header'")
+        if self.answered and name in _OWN_ANSWER:
+            raise ValueError(f"'{text}' {_OWN_ANSWER[name]}")
+        if self.answered and name.startswith("access-control-"):
+            raise ValueError(f"'{text}' is set by the listener's 'cors'")
         return text
 
 

@@ -12,7 +12,7 @@ from lbgen.units import format_duration, format_size
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from lbgen.model import Match, Route, Timeouts
+    from lbgen.model import ClientTimeouts, Match, Route, Timeouts
     from lbgen.units import Address
 
 DEFAULT = "default"
@@ -49,7 +49,7 @@ def times(values: dict[str, Any], *names: str) -> dict[str, Any]:
     return values | {name: format_duration(values[name]) for name in names if values[name] is not None}
 
 
-def timeouts_values(timeouts: Timeouts) -> dict[str, Any]:
+def timeouts_values(timeouts: Timeouts | ClientTimeouts) -> dict[str, Any]:
     """Return timeouts as a file writes them."""
     return times(timeouts._asdict(), *timeouts._fields)
 

@@ -111,7 +111,9 @@ class Tree:
         tree["tls"] = self._tls(pool)
         tree |= self._leaves(path, {"protocol": pool.protocol, "host_header": pool.host_header})
         tree |= self._leaves(path, {"header_size": format_size(pool.header_size)})
-        tree["headers"] = self._headers((*path, "headers"), pool.headers)
+        for key in ("headers", "response_headers"):
+            tree[key] = self._headers((*path, key), getattr(pool, key))
+        tree |= self._leaves(path, {"request_buffering": pool.request_buffering})
         tree["dns"] = self._leaves((*path, "dns"), times(pool.dns._asdict(), "valid"))
         if pool.discover is not None:
             tree["discover"] = self._leaves((*path, "discover"), pool.discover._asdict())
@@ -203,12 +205,15 @@ class Tree:
             key: getattr(listener, key)
             for key in ("behind_proxy", "explain", "trusted_proxies", "accept_proxy")
         }
-        tree |= self._leaves(path, values)
+        tree["timeouts"] = self._leaves((*path, "timeouts"), timeouts_values(listener.timeouts))
+        tree |= self._leaves(path, values | {"allow": listener.allow or None, "deny": listener.deny or None})
         tree["auth"] = self._auth(listener.auth, (*path, "auth"))
         limits = (*path, "limits")
         tree["limits"] = [self._limit(limit) for limit in listener.limits] or Leaf([], self._origin(limits))
-        if listener.cors_origins:
-            tree["cors"] = self._leaves((*path, "cors"), {"origins": listener.cors_origins})
+        if listener.cors.origins:
+            cors = times(listener.cors._asdict(), "max_age") | {"headers": listener.cors.headers or None}
+            tree["cors"] = self._leaves((*path, "cors"), cors)
+        tree["response_headers"] = self._headers((*path, "response_headers"), listener.response_headers)
         tree |= self._leaves(path, {"websocket": listener.websocket})
         tree["routes"] = [self._route(route) for route in listener.routes]
         status = listener.status
@@ -252,8 +257,9 @@ class Tree:
         timeouts = self._leaves((*path, "timeouts"), timeouts_values(route.timeouts))
         if timeouts:
             tree["timeouts"] = timeouts
-        if route.headers.set or route.headers.remove:
-            tree["headers"] = self._headers((*path, "headers"), route.headers)
+        for key in ("headers", "response_headers"):
+            if any(changes := getattr(route, key)):
+                tree[key] = self._headers((*path, key), changes)
         return tree
 
     def _client(self, client: Client) -> dict[str, Any]:

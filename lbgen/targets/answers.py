@@ -73,6 +73,9 @@ ANSWERS: dict[str, Answer] = {
     ),
     "unauthorized": Answer(401, _BAD, "invalid_api_key", "The API key is missing or not known here."),
     "forbidden": Answer(403, _BAD, "forbidden", "This API key may not use what it asked for."),
+    "address_refused": Answer(
+        403, _BAD, "address_not_allowed", "Requests from this address are not accepted here."
+    ),
     "not_found": Answer(404, _BAD, "not_found", "No route of this gateway fits the request."),
     "model_not_found": Answer(404, _BAD, "model_not_found", "The model does not exist on this gateway."),
     "made_elsewhere": Answer(

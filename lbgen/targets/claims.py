@@ -17,3 +17,6 @@ CLAIMS = (
     "X-Rewrite-URL",
 )
 """Those that only a trusted proxy's requests may bring."""
+
+EXPOSED = ("X-Request-Id", "Retry-After")
+"""Headers of the balancer's own that pages of other origins may read."""

@@ -313,7 +313,7 @@ class TestListeners:
         )
         assert listener.tls == (None, None, None, "certs", "intermediate", False, None)
         assert (listener.redirect_from, listener.acme) == ((Address("*", 80),), Acme(None, "/w"))
-        assert (listener.cors_origins, listener.hosts) == (("*",), ("llm.example.org",))
+        assert (listener.cors.origins, listener.hosts) == (("*",), ("llm.example.org",))
         assert listener.trusted_proxies == ("10.0.0.1",)
 
     def test_clients(self):

@@ -7,9 +7,22 @@ from typing import TYPE_CHECKING, Any
 from lbgen.fields import INVALID
 from lbgen.fleet.build.context import items, usable
 from lbgen.fleet.build.model_list import with_answers
+from lbgen.fleet.build.pools import response_headers
 from lbgen.fleet.build.routes import default_routes, routes
 from lbgen.fleet.schema import listener as table
-from lbgen.model import Acme, Auth, Client, ExternalAuth, Limit, Listener, ListenerTls, Secret, Status
+from lbgen.model import (
+    Acme,
+    Auth,
+    Client,
+    ClientTimeouts,
+    Cors,
+    ExternalAuth,
+    Limit,
+    Listener,
+    ListenerTls,
+    Secret,
+    Status,
+)
 from lbgen.units import Address
 
 if TYPE_CHECKING:
@@ -41,13 +54,17 @@ def listener(context: Context, name: str, written: Mapping[str, Any], pools: Seq
         max_body=values["max_body"],
         header_size=values["header_size"],
         inspect_body=table.INSPECT.filled(values["inspect"])["body"],
+        timeouts=ClientTimeouts(**table.CLIENT_TIMEOUTS.filled(values["timeouts"])),
         behind_proxy=values["behind_proxy"],
         explain=values["explain"],
         trusted_proxies=tuple(items(values, "trusted_proxies")),
         accept_proxy=values["accept_proxy"],
+        allow=tuple(items(values, "allow")),
+        deny=tuple(items(values, "deny")),
         auth=auth,
         limits=_limits(written.get("limits"), auth, (*path, "limits"), context),
-        cors_origins=tuple(items(values["cors"] or {}, "origins")),
+        cors=_cors(context, values["cors"], path),
+        response_headers=response_headers(values["response_headers"]),
         websocket=values["websocket"],
         routes=_routes(context, written, pools, (*path, "routes")),
         status=Status(status["live"], status["ready"], status["when"]) if served else _NO_STATUS,
@@ -82,6 +99,19 @@ def _acme(context: Context, written: Mapping[str, Any] | None, path: Path) -> Ac
     if values["pool"]:
         context.known_pool(values["pool"], (*path, "acme", "pool"))
     return Acme(values["pool"], values["webroot"])
+
+
+def _cors(context: Context, written: Mapping[str, Any] | None, path: Path) -> Cors:
+    if not written:
+        return Cors()
+    values = table.CORS.filled(written)
+    origins = tuple(items(values, "origins"))
+    if values["credentials"] and "*" in origins:
+        message = "browsers send no cookies to a server that answers to every origin"
+        place = (*path, "cors", "credentials")
+        context.error("conflicting-keys", message, place, "name the origins that are meant")
+    lists = {key: tuple(items(values, key)) for key in ("methods", "headers", "expose")}
+    return Cors(origins, **lists, credentials=values["credentials"], max_age=values["max_age"])
 
 
 def _auth(context: Context, listener_written: Mapping[str, Any], path: Path) -> Auth:

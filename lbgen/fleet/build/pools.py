@@ -10,7 +10,7 @@ from lbgen.fleet.build.context import items, usable
 from lbgen.fleet.build.discovery import discovered
 from lbgen.fleet.build.servers import named, servers
 from lbgen.fleet.schema import pool as table
-from lbgen.fleet.schema.common import HEADERS, TIMEOUTS
+from lbgen.fleet.schema.common import HEADERS, RESPONSE_HEADERS, TIMEOUTS
 from lbgen.model import (
     Discovery,
     Dns,
@@ -64,6 +64,8 @@ def pool(context: Context, name: str, written: Mapping[str, Any]) -> Pool:
         host_header=values["host_header"],
         header_size=values["header_size"],
         headers=headers(values["headers"]),
+        response_headers=response_headers(values["response_headers"]),
+        request_buffering=values["request_buffering"],
         dns=_dns(values["dns"]),
         discover=discovery,
         allow_empty=values["allow_empty"],
@@ -83,7 +85,15 @@ def strategy(written: Mapping[str, Any]) -> StrategyChoice:
 
 def headers(written: Mapping[str, Any] | None) -> Headers:
     """Return changes of headers; what was refused is left out, and what is set to nothing is removed."""
-    values = HEADERS.filled(written)
+    return _changes(HEADERS.filled(written))
+
+
+def response_headers(written: Mapping[str, Any] | None) -> Headers:
+    """Return changes of a response's headers; what was refused is left out."""
+    return _changes(RESPONSE_HEADERS.filled(written))
+
+
+def _changes(values: Mapping[str, Any]) -> Headers:
     settings = {key: value for key, value in values["set"].items() if value is not INVALID}
     emptied = [key for key, value in settings.items() if value == ""]
     kept = {key: value for key, value in settings.items() if value != ""}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.fields import INVALID
 from lbgen.fleet.build.context import items, usable
-from lbgen.fleet.build.pools import headers
+from lbgen.fleet.build.pools import headers, response_headers
 from lbgen.fleet.kinds import PATH_MODEL
 from lbgen.fleet.schema.common import ROUTE_TIMEOUTS
 from lbgen.fleet.schema.route import RESPOND, ROUTE
@@ -65,6 +65,7 @@ def _route(context: Context, written: Mapping[str, Any], path: Path, index: int)
         priority=values["priority"],
         timeouts=Timeouts(**ROUTE_TIMEOUTS.filled(values["timeouts"])),
         headers=headers(values["headers"]),
+        response_headers=response_headers(values["response_headers"]),
         path=path,
     )
 

@@ -19,7 +19,8 @@ _EVERYBODY = frozenset({"0.0.0.0/0", "::/0"})
 def _open(listener: Listener) -> bool:
     """Tell whether whoever connects is served."""
     verified = listener.tls is not None and listener.tls.client_ca is not None
-    return not listener.auth.required and not verified
+    named = listener.allow and not _EVERYBODY & set(listener.allow)
+    return not listener.auth.required and not verified and not named
 
 
 def open_listener(fleet: Fleet) -> Iterator[Finding]:
@@ -155,7 +156,7 @@ def passed_key(fleet: Fleet) -> Iterator[Finding]:
 def cors_for_everybody(fleet: Fleet) -> Iterator[Finding]:
     """Find listeners without auth that every web page may use."""
     for listener in fleet.listeners:
-        for index, origin in enumerate(listener.cors_origins):
+        for index, origin in enumerate(listener.cors.origins):
             if origin == "*" and _open(listener):
                 message = "any web page that somebody inside opens can use the fleet through that browser"
                 yield Finding((*listener.path, "cors", "origins", index), message)

@@ -56,3 +56,23 @@ HEADERS = Struct(
         instead_of=("unset", "delete", "hide"),
     ),
 )
+
+RESPONSE_HEADERS = Struct(
+    "changes of the response's headers on the way to the client",
+    Field(
+        "set",
+        MapOf(HeaderName(answered=True), HeaderValue()),
+        {},
+        "Headers that are set, in place of what the server sent. A value may be env:NAME or file:PATH.",
+        example={"Cache-Control": "no-store"},
+        instead_of=("add",),
+    ),
+    Field(
+        "remove",
+        ListOf(HeaderName(answered=True), single=True),
+        [],
+        "Headers that are removed.",
+        example=["X-Powered-By"],
+        instead_of=("unset", "delete", "hide"),
+    ),
+)

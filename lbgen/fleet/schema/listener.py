@@ -3,6 +3,7 @@
 from lbgen.fields import (
     Boolean,
     Choice,
+    Duration,
     Field,
     Group,
     Integer,
@@ -14,8 +15,8 @@ from lbgen.fields import (
 )
 from lbgen.fleet.address_kinds import HOST_PATTERN, NETWORK, Bind
 from lbgen.fleet.kinds import FILE, ORIGIN, URL, URL_PATH, HeaderName, Name, SecretKind
-from lbgen.fleet.schema.common import HEADER_SIZE, HEADER_SIZES, MIB
-from lbgen.fleet.schema.route import POOL_NAME, PRIORITY, ROUTE
+from lbgen.fleet.schema.common import HEADER_SIZE, HEADER_SIZES, HOUR, MIB, MINUTE, RESPONSE_HEADERS
+from lbgen.fleet.schema.route import METHODS, POOL_NAME, PRIORITY, ROUTE
 
 CLIENT_NAME = Name("a client's name")
 
@@ -135,6 +136,62 @@ CORS = Struct(
         example=["https://chat.example.org"],
         required=True,
     ),
+    Field(
+        "methods",
+        ListOf(Choice(*METHODS), single=True, least=1),
+        ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+        "Methods that they may use.",
+    ),
+    Field(
+        "headers",
+        ListOf(HeaderName(), single=True, least=1),
+        doc="Request headers that they may send.",
+        default_doc="whatever the browser asks for",
+        example=["Authorization", "Content-Type"],
+    ),
+    Field(
+        "expose",
+        ListOf(HeaderName(), single=True),
+        [],
+        "Response headers that pages may read, beside X-Request-Id, Retry-After and those that the server "
+        "exposes itself.",
+        example=["Mcp-Session-Id"],
+    ),
+    Field(
+        "credentials",
+        Boolean(),
+        default=False,
+        doc="Whether browsers may send cookies. Keys in a header need no such leave.",
+    ),
+    Field("max_age", Duration(0, 24 * HOUR), 2 * HOUR, "How long browsers remember the answer."),
+)
+
+CLIENT_TIMEOUTS = Struct(
+    "how long to wait for clients",
+    Field(
+        "keepalive",
+        Duration(1_000, 24 * HOUR),
+        75_000,
+        "How long an idle connection stays open. A load balancer in front should close first: Google's wants "
+        "more than 10m, AWS's more than 60s.",
+        example="620s",
+        instead_of=("idle", "keep_alive"),
+    ),
+    Field(
+        "header",
+        Duration(1_000, HOUR),
+        MINUTE,
+        "How long the headers of a request may take.",
+        example="10s",
+        instead_of=("headers", "request"),
+    ),
+    Field(
+        "body",
+        Duration(1_000, 24 * HOUR),
+        MINUTE,
+        "How long the body of a request may pause. gRPC streams may be as quiet as the pool's `idle` allows.",
+        example="5m",
+    ),
 )
 
 STATUS = Struct(
@@ -216,6 +273,13 @@ LISTENER = Struct(
     ),
     Field("inspect", INSPECT, doc="How much of a body is looked at, for model, prefix and cost."),
     Field(
+        "timeouts",
+        CLIENT_TIMEOUTS,
+        doc="How long to wait for clients.",
+        example={"keepalive": "620s"},
+        instead_of=("timeout",),
+    ),
+    Field(
         "behind_proxy",
         Boolean(),
         default=False,
@@ -242,6 +306,22 @@ LISTENER = Struct(
         instead_of=("proxy_protocol",),
     ),
     Field(
+        "allow",
+        ListOf(NETWORK, single=True, least=1),
+        doc="Addresses that may send requests, others get 403. Probes and ACME's challenges are for all.",
+        default_doc="every address",
+        example=["10.0.0.0/8"],
+        instead_of=("allow_from", "whitelist", "allowlist"),
+    ),
+    Field(
+        "deny",
+        ListOf(NETWORK, single=True, least=1),
+        doc="Addresses that may not, whatever 'allow' says.",
+        default_doc="none",
+        example=["10.9.0.0/16"],
+        instead_of=("block", "blacklist", "denylist"),
+    ),
+    Field(
         "auth",
         OneOf(scalar=Choice("none"), mapping=AUTH),
         doc="Who may call. none: everybody.",
@@ -261,6 +341,13 @@ LISTENER = Struct(
         CORS,
         doc="Cross-origin requests of browsers.",
         example={"origins": ["https://chat.example.org"]},
+    ),
+    Field(
+        "response_headers",
+        RESPONSE_HEADERS,
+        doc="Changes of the headers of all responses, the balancer's own among them. What a pool or a route "
+        "says of a header wins.",
+        example={"set": {"Cache-Control": "no-store"}},
     ),
     Field("websocket", Boolean(), default=False, doc="Whether WebSocket handshakes are passed on."),
     Field(

@@ -21,7 +21,15 @@ from lbgen.fields import (
 from lbgen.fields.composites import KNOWN_KEYS
 from lbgen.fleet.address_kinds import HOST_PATTERN, Addresses, host_header, resolver
 from lbgen.fleet.kinds import FILE, MODEL, URL_PATH_QUERY, HeaderName, HeaderValue, ServerName
-from lbgen.fleet.schema.common import HEADER_SIZE, HEADER_SIZES, HEADERS, HOUR, MINUTE, TIMEOUTS
+from lbgen.fleet.schema.common import (
+    HEADER_SIZE,
+    HEADER_SIZES,
+    HEADERS,
+    HOUR,
+    MINUTE,
+    RESPONSE_HEADERS,
+    TIMEOUTS,
+)
 from lbgen.strategies.registry import ALIASES, DEFAULT_STRATEGY, STRATEGIES
 
 if TYPE_CHECKING:
@@ -371,6 +379,20 @@ POOL = Struct(
         instead_of=("proxy_buffer_size", "max_header_size"),
     ),
     Field("headers", HEADERS, doc="Changes of the request's headers.", example={"remove": ["X-Debug"]}),
+    Field(
+        "response_headers",
+        RESPONSE_HEADERS,
+        doc="Changes of the headers of the servers' responses.",
+        example={"remove": ["Server-Timing"]},
+    ),
+    Field(
+        "request_buffering",
+        Boolean(),
+        doc="true: a server gets a request once all of it is there. false: while it comes, for uploads.",
+        default_doc="true on NGINX, false on HAProxy",
+        example=False,
+        instead_of=("proxy_request_buffering", "buffer_requests"),
+    ),
     Field("dns", DNS, doc="How host names of servers are looked up.", example={"mode": "runtime"}),
     Field(
         "discover",

@@ -25,7 +25,7 @@ from lbgen.fleet.kinds import (
     HeaderValue,
     Name,
 )
-from lbgen.fleet.schema.common import HEADERS, ROUTE_TIMEOUTS
+from lbgen.fleet.schema.common import HEADERS, RESPONSE_HEADERS, ROUTE_TIMEOUTS
 
 POOL_NAME = Name("a pool's name")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
@@ -168,5 +168,11 @@ ROUTE = Struct(
     ),
     Field("timeouts", ROUTE_TIMEOUTS, doc="Where they differ from the pool's.", example={"idle": "30m"}),
     Field("headers", HEADERS, doc="Further changes of the request's headers.", example={"set": {"X-A": "b"}}),
+    Field(
+        "response_headers",
+        RESPONSE_HEADERS,
+        doc="Further changes of the response's headers.",
+        example={"set": {"X-A": "b"}},
+    ),
     groups=(Group(("pool", "split", "respond")), Group(("path", "path_exact"), least=0)),
 )

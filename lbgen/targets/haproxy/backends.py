@@ -10,7 +10,8 @@ from lbgen.targets.haproxy.checks import check_lines
 from lbgen.targets.haproxy.learned import hashed_rules, learned_rules, sticks
 from lbgen.targets.haproxy.names import resolvers_name
 from lbgen.targets.haproxy.quoting import quote
-from lbgen.targets.haproxy.retries import retry_lines, retry_rules
+from lbgen.targets.haproxy.responses import served_rules
+from lbgen.targets.haproxy.retries import replays, retry_lines, retry_rules
 from lbgen.targets.haproxy.server_tls import tls_words
 from lbgen.targets.haproxy.sessions import session_rules
 from lbgen.targets.haproxy.strategies import balance, server_ids, weight_scale
@@ -68,6 +69,9 @@ def _settings(made: Assembly, pool: Pool) -> Iterator[str]:
     yield f"timeout tunnel {duration(pool.timeouts.tunnel or 3_600_000)}"
     yield from retry_lines(pool, made.settings)
     yield from check_lines(made, pool)
+    if pool.request_buffering and not (replays(pool) and pool.retry.replay_posts):
+        # As much of it as a buffer holds.
+        yield "option http-buffer-request"
     if pool.keepalive is None or pool.keepalive.idle == 0:
         yield "option http-server-close"
         yield "http-reuse never"
@@ -116,6 +120,7 @@ def _rules(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]) 
     elif pool.host_header != "client":
         yield f"http-request set-header Host {made.word(pool.host_header)}"
     yield from _header_rules(made, pool.headers, "")
+    yield from served_rules(made, pool.response_headers, "")
     for number, route in numbered:
         if pool.name in route.pools:
             yield from _route_rules(made, route, f" if {{ var(txn.lb_route) -m int {number} }}")
@@ -145,6 +150,7 @@ def _header_rules(made: Assembly, headers: Headers, condition: str) -> Iterator[
 
 def _route_rules(made: Assembly, route: Route, condition: str) -> Iterator[str]:
     yield from _header_rules(made, route.headers, condition)
+    yield from served_rules(made, route.response_headers, condition)
     wait = server_timeout(route.timeouts)
     if wait:
         yield f"http-request set-timeout server {duration(wait)}{condition}"

@@ -109,8 +109,7 @@ class Reader:
         self._rules = rules
         self._listener = listener
         self._wanted = _wanted(rules.made.fleet, listener)
-        pools = _pools(rules.made.fleet, listener)
-        self._wait = max((pool.timeouts.send or 0 for pool in pools), default=0) or 60_000
+        self._wait = listener.timeouts.body
         self._read: set[tuple[str, ...]] = set()
         self._ends = ""
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from lbgen.targets.haproxy.admission import address_limit_rules, limit_rules
 from lbgen.targets.haproxy.auth import auth_rules, upstream_rules
 from lbgen.targets.haproxy.binds import binds, connection_rules
-from lbgen.targets.haproxy.cors import cors_rules
+from lbgen.targets.haproxy.cors import cors_rules, preflight_rules
 from lbgen.targets.haproxy.frame import (
+    access_rules,
     address_rules,
     frame_rules,
     frontend_settings,
@@ -16,6 +17,7 @@ from lbgen.targets.haproxy.frame import (
     upgrade_rules,
 )
 from lbgen.targets.haproxy.redirects import ACME, acme_choices
+from lbgen.targets.haproxy.responses import response_rules
 from lbgen.targets.haproxy.routing import choices, route_rules, split_rules
 from lbgen.targets.haproxy.rules import Rules
 from lbgen.targets.haproxy.status import any_host_rules, status_rules
@@ -94,6 +96,8 @@ def _listener_rules(rules: Rules, listener: Listener) -> None:
         # Open to everybody: no rule below is asked.
         rules.add("http-request allow", f"{{ var(txn.lb_path) -m beg {ACME} }}")
     cors_rules(rules, listener)
+    access_rules(rules, listener)
+    preflight_rules(rules, listener)
     address_limit_rules(rules, listener)
     auth_rules(rules, listener)
     limit_rules(rules, listener)
@@ -106,3 +110,4 @@ def _listener_rules(rules: Rules, listener: Listener) -> None:
     split_rules(rules, listener)
     route_rules(rules, listener)
     upstream_rules(rules, listener)
+    response_rules(rules, listener)

@@ -39,6 +39,7 @@ def client_timeout(made: Assembly, listeners: tuple[Listener, ...]) -> int:
     pools = {name for listener in listeners for route in listener.routes for name in route.pools}
     waits = [server_timeout(made.fleet.pool(name).timeouts) for name in pools]
     waits += [server_timeout(route.timeouts) for listener in listeners for route in listener.routes]
+    waits += [listener.timeouts.body for listener in listeners]
     return max(waits, default=0) or 600_000
 
 
@@ -50,6 +51,9 @@ def frontend_settings(made: Assembly, listeners: tuple[Listener, ...]) -> tuple[
         access_log(logs),
         error_log(logs, listeners[0].name),
         f"timeout client {duration(client_timeout(made, listeners))}",
+        # A client has this long for the headers of a request.
+        f"timeout http-request {duration(max(listener.timeouts.header for listener in listeners))}",
+        f"timeout http-keep-alive {duration(max(listener.timeouts.keepalive for listener in listeners))}",
     )
 
 
@@ -169,6 +173,14 @@ def address_rules(rules: Rules, listener: Listener) -> None:
         odd = "!{ req.fhdr(X-Forwarded-Proto) -m str -- http https }"
         rules.add("http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]", odd)
     rules.add("http-request set-header X-Forwarded-Host %[req.fhdr(host)]")
+
+
+def access_rules(rules: Rules, listener: Listener) -> None:
+    """Refuse addresses that may not send requests: before keys are asked for, and bodies read."""
+    if listener.deny:
+        rules.add(refuse("address_refused"), rules.acl(("src", listener.deny)))
+    if listener.allow:
+        rules.add(refuse("address_refused"), f"!{rules.acl(('src', listener.allow))}")
 
 
 def upgrade_rules(rules: Rules, listener: Listener) -> None:

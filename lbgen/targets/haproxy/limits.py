@@ -12,6 +12,7 @@ from lbgen.targets.haproxy.features import FEATURES, has
 from lbgen.targets.haproxy.retries import replays
 from lbgen.targets.haproxy.strategies import refusal
 from lbgen.targets.verdicts import Verdicts
+from lbgen.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,13 @@ def _pool(said: Verdicts, fleet: Fleet, pool: Pool) -> None:
         said.degraded(
             "send",
             (*pool.path, "timeouts", "send"),
-            "bounds the time for a request's headers, not the gaps in its body, which 'idle' bounds",
+            "has no effect of its own: one timer of HAProxy bounds both directions, which is 'idle'",
+        )
+    if pool.request_buffering:
+        said.degraded(
+            "request_buffering",
+            (*pool.path, "request_buffering"),
+            f"holds for {_buffered_kib(fleet)} KiB: HAProxy hands on the rest of a body while it comes",
         )
     addresses = {str(server.address) for server in pool.servers}
     if pool.host_header == "backend" and len(addresses) > 1:
@@ -76,12 +83,16 @@ def _replay(said: Verdicts, fleet: Fleet, pool: Pool) -> None:
     if not replays(pool) or not pool.retry.replay_posts:
         return
     # Seen on 2.6 to 3.2: what does not fit the buffer is gone once it was sent.
-    size = (buffer_size(fleet) - REWRITE) // 1024
     said.degraded(
         "retry.replay_posts",
         (*pool.path, "retry", "replay_posts"),
-        f"covers requests of less than {size} KiB: HAProxy sends again what its buffer holds, nothing larger",
+        f"covers requests of less than {_buffered_kib(fleet)} KiB: HAProxy sends again what its buffer "
+        "holds, nothing larger",
     )
+
+
+def _buffered_kib(fleet: Fleet) -> int:
+    return (buffer_size(fleet) - REWRITE) // 1024
 
 
 def _health(said: Verdicts, fleet: Fleet, pool: Pool) -> None:
@@ -113,6 +124,7 @@ def _listener(said: Verdicts, fleet: Fleet, listener: Listener) -> None:
             (*listener.path, "max_body"),
             "holds for requests that tell their length; a chunked body of any size passes",
         )
+    _timeouts(said, fleet, listener)
     if listener.auth.external is not None:
         said.refused(
             "external",
@@ -132,6 +144,19 @@ def _listener(said: Verdicts, fleet: Fleet, listener: Listener) -> None:
         )
     for route in listener.routes:
         _route(said, fleet, route)
+
+
+def _timeouts(said: Verdicts, fleet: Fleet, listener: Listener) -> None:
+    path = (*listener.path, "timeouts")
+    if fleet.origins.written((*path, "body")):
+        reason = "bounds the time for what is inspected; other bodies may pause for as long as answers may"
+        said.degraded("timeouts.body", (*path, "body"), reason)
+    sharing = [other for others, _ in groups(fleet.listeners) if listener in others for other in others]
+    for key in ("keepalive", "header"):
+        own, longest = getattr(listener.timeouts, key), max(getattr(one.timeouts, key) for one in sharing)
+        if own < longest:
+            reason = f"is {format_duration(longest)} here, the longest of those that share the address"
+            said.degraded(f"timeouts.{key}", (*path, key), reason, "write the same time for all of them")
 
 
 def _shares_tls(fleet: Fleet, listener: Listener) -> bool:

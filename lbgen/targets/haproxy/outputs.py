@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from lbgen.model import Fleet, TargetSettings
     from lbgen.targets.spec import Part, Secrets
 
-_KEEPALIVE = 75_000
-"""Milliseconds that an idle client's connection stays open, as on NGINX."""
 _HTTP2_WINDOW = 1_048_576
 """Bytes that a client may send before it hears from HAProxy again."""
 
@@ -48,7 +46,7 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     context = {
         "part": part.name,
         "process": _process(made),
-        "defaults": _defaults(fleet, made.settings),
+        "defaults": _defaults(made.settings),
         "sections": (
             *_script(made, part),
             *made.stores(),
@@ -138,18 +136,18 @@ def _connections(fleet: Fleet, settings: TargetSettings) -> str:
     return f"fd-hard-limit {_descriptors(fleet, settings)}"
 
 
-def _defaults(fleet: Fleet, settings: TargetSettings) -> Defaults:
+def _defaults(settings: TargetSettings) -> Defaults:
     errors = [error_reply(ANSWERS[name]) for name in COMMON_ERRORS]
     if has(settings.version, "status_431"):
         errors.append(error_reply(ANSWERS["headers_too_large"]))
     return Defaults(
-        syntax(*_default_lines(fleet, settings)),
+        syntax(*_default_lines(settings)),
         tuple(errors),
         syntax(*settings.raw.get("defaults", ())),
     )
 
 
-def _default_lines(fleet: Fleet, settings: TargetSettings) -> Iterator[Syntax | str]:
+def _default_lines(settings: TargetSettings) -> Iterator[Syntax | str]:
     yield "mode http"
     yield "option dontlognull"
     # Tokens go out as they come: without it chunked streams are held back by 200 ms (seen on 2.6 to 3.4).
@@ -162,7 +160,5 @@ def _default_lines(fleet: Fleet, settings: TargetSettings) -> Iterator[Syntax | 
     yield "timeout connect 3s"
     yield "timeout client 10m"
     yield "timeout server 10m"
-    # Headers, and what of the body is looked at, have to arrive within this time.
-    send = max((pool.timeouts.send or 0 for pool in fleet.pools), default=0) or 60_000
-    yield f"timeout http-request {duration(send)}"
-    yield f"timeout http-keep-alive {duration(_KEEPALIVE)}"
+    yield "timeout http-request 1m"
+    yield "timeout http-keep-alive 75s"

@@ -23,6 +23,7 @@ from lbgen.targets.haproxy.paths import escape_regex, path_regex, rewrite_rule
 from lbgen.targets.haproxy.priorities import priority_rules
 from lbgen.targets.haproxy.query import needless, parameter, twice
 from lbgen.targets.haproxy.quoting import quote, text_word
+from lbgen.targets.haproxy.responses import fixed_rules
 from lbgen.targets.haproxy.words import header_sample, refuse
 from lbgen.targets.paths import compared
 
@@ -191,6 +192,7 @@ def _glob_regex(name: str) -> str:
 
 def _effects(rules: Rules, route: Route, condition: str) -> None:
     if route.respond:
+        fixed_rules(rules, route.response_headers, condition)
         rules.add(f"http-request return {_answer(route.respond)}", condition)
     if route.strip_prefix or route.add_prefix:
         # A path that fits only after decoding: no server should see it half-stripped.

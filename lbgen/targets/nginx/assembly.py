@@ -60,8 +60,10 @@ class Assembly:
             Pair(Syntax("default"), Syntax('""')),
             *(Pair(Syntax(network), Syntax("1")) for network in networks),
         )
-        self.geos.append(Map(Syntax(source), Syntax(variable), pairs))
-        return Syntax(variable)
+        made = Map(Syntax(source), Syntax(variable), pairs)
+        if made not in self.geos:
+            self.geos.append(made)
+        return made.variable
 
     def directive(self, text: str) -> None:
         """Add a directive of the http level, without its semicolon, once."""

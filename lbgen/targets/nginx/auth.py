@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.model import Secret
+from lbgen.targets.nginx.access import within
 from lbgen.targets.nginx.conditions import header_variable
 from lbgen.targets.nginx.errors import PREFIX
 from lbgen.targets.nginx.quoting import escape_regex, header_name, quote, regex_word
@@ -137,16 +138,4 @@ def _exempt(made: Assembly, listener: Listener) -> Syntax | None:
     """Return the variable that is 1 for networks that need no key."""
     if not listener.auth.except_from:
         return None
-    listened = variable(made.listeners[listener.name])
-    exempt = made.geo("$remote_addr", f"$lb_exempt_{listened}", listener.auth.except_from)
-    if not listener.trusted_proxies or listener.accept_proxy:
-        return exempt
-    # NGINX stops at an element of X-Forwarded-For that is no address, and takes the trusted proxy that
-    # sent it for the client (seen on 1.22.1 to 1.30.6): who it really is, nobody knows then.
-    proxy = made.geo("$remote_addr", f"$lb_by_proxy_{listened}", listener.trusted_proxies)
-    first = regex_word(r"~^1:1:(?<lb_address>[^ ]+) (?:$|\[?\k<lb_address>(?:\]?:\d+|\])?(?:$|[ ,].*[^ ,]$))")
-    # An empty last element it passes over, and believes the one before, which the client may have written.
-    nobody = regex_word(r"~^\S+ .*[ ,]$")
-    entries = [("default", '""'), (nobody, '""'), (regex_word("~^1::"), "1"), (first, "1")]
-    source = f'"{exempt}:{proxy}:$remote_addr $http_x_forwarded_for"'
-    return made.map(source, f"$lb_known_{listened}", entries)
+    return within(made, listener, listener.auth.except_from, "exempt")

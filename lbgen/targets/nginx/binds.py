@@ -63,8 +63,16 @@ class Binds:
 
     def header_size(self, listener: Listener) -> int:
         """Return the longest headers to read: the default server's bound holds until the host is known."""
-        sharing = (other for line in _lines(listener) for other in self._at[_socket(line)])
-        return listener.header_size if listener.hosts else max(other.header_size for other in sharing)
+        return max(one.header_size for one in self._deciding(listener))
+
+    def header_timeout(self, listener: Listener) -> int:
+        """Return how long headers may take, likewise, in milliseconds."""
+        return max(one.timeouts.header for one in self._deciding(listener))
+
+    def _deciding(self, listener: Listener) -> list[Listener]:
+        """Return the listeners whose requests this one's server block may read before it knows the host."""
+        sharing = [other for line in _lines(listener) for other in self._at[_socket(line)]]
+        return [listener] if listener.hosts else sharing
 
     def _is_shared(self, line: str) -> bool:
         return len(self._at[_socket(line)]) > 1 or _socket(line) in self._redirecting

@@ -12,6 +12,7 @@ from lbgen.targets.nginx.names import has_servers
 from lbgen.targets.nginx.paths import upstream_uri
 from lbgen.targets.nginx.proxying import Manner, proxy
 from lbgen.targets.nginx.quoting import quote, regex_word
+from lbgen.targets.nginx.response_headers import changed, hidden, merged
 from lbgen.targets.nginx.sessions import response_headers
 from lbgen.targets.nginx.views import NOTHING, Answer, Location, Map, Pair
 from lbgen.targets.nginx.words import unique
@@ -20,7 +21,7 @@ from lbgen.targets.spec import Syntax
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import Pool, Route
+    from lbgen.model import Headers, Pool, Route
     from lbgen.targets.nginx.assembly import Assembly
     from lbgen.targets.nginx.frame import Frame
     from lbgen.targets.nginx.views import Check
@@ -46,7 +47,9 @@ class Destinations:
     def enter(self, route: Route) -> Location:
         """Return a location that takes every request to this route, its match left open."""
         plain = route.pool and not route.when_down and not self._suffix
-        if plain or (route.respond and not self._frame.access):
+        plain = plain or (route.respond and not self._frame.access)
+        # What is answered where requests enter, a preflight, has the listener's headers alone.
+        if plain and not hidden(*self._changes(route)):
             return self._guarded(self._content(route, route.pool, tunnel=False))
         return self.enter_by(Syntax(self.name(route)))
 
@@ -94,6 +97,10 @@ class Destinations:
             checks=(*self._frame.checks, *location.checks), access=(*self._frame.access, *location.access)
         )
 
+    def _changes(self, route: Route) -> tuple[Headers, ...]:
+        pool = (self._made.fleet.pool(route.pool).response_headers,) if route.pool else ()
+        return (*pool, route.response_headers)
+
     def _add(self, name: str, route: Route, pool: str | None) -> None:
         if name in self._located:
             return
@@ -106,7 +113,8 @@ class Destinations:
         if route.respond:
             body = self._made.literals.word(route.respond.body)
             answer = Answer(route.respond.status, body, quote(route.respond.content_type))
-            return Location(NOTHING, headers=self._frame.headers, answer=answer)
+            headers = changed(self._made, self._frame.headers, route.response_headers)
+            return Location(NOTHING, headers=headers, answer=answer)
         assert pool is not None  # noqa: S101 - a route has a pool, a split or an answer
         return self._to_pool(route, self._made.fleet.pool(pool), tunnel=tunnel)
 
@@ -117,21 +125,23 @@ class Destinations:
             if route.when_down and route.when_down != pool.name:
                 return location._replace(dispatch=Syntax(f"@{self._fallback(route)}"))
             said = ANSWERS["unavailable"]
-            headers = (*self._frame.headers, *retry_header(said))
+            headers = merged(retry_header(said), self._frame.headers)
             return location._replace(answer=json_answer(said), headers=headers)
         uri, fits = self._uri(route)
+        changes = (pool.response_headers, route.response_headers)
+        headers = (*location.headers, *response_headers(self._made, pool))
         manner = Manner(
             headers=self._frame.request_headers,
             changes=(route.headers,),
             timeouts=route.timeouts,
             uri=uri,
-            hide=self._frame.hide,
+            hide=tuple(dict.fromkeys((*self._frame.hide, *hidden(*changes)))),
             tunnel=tunnel,
         )
         return location._replace(
             checks=(*checks, *fits),
             proxy=proxy(self._made, pool, manner),
-            headers=(*location.headers, *response_headers(self._made, pool)),
+            headers=changed(self._made, headers, *changes),
             errors=self._when_down(route, pool),
             extra=self._frame.extra,
         )

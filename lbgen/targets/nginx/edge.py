@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
-from lbgen.targets.nginx import auth, conditions, cors, forwarding
+from lbgen.targets.nginx import access, auth, conditions, cors, forwarding
 from lbgen.targets.nginx.affinity import decides
 from lbgen.targets.nginx.binds import Binds, listen_lines
 from lbgen.targets.nginx.errors import (
+    ADDRESSES,
     ALWAYS,
     CERTIFICATES,
     KEYS,
@@ -27,18 +28,19 @@ from lbgen.targets.nginx.names import has_servers
 from lbgen.targets.nginx.proxying import Manner, proxy, standard_hide
 from lbgen.targets.nginx.quoting import quote, regex_word
 from lbgen.targets.nginx.rates import ip_limit_lines, limit_lines
+from lbgen.targets.nginx.response_headers import changed
 from lbgen.targets.nginx.routing import route_locations
 from lbgen.targets.nginx.shared import with_shared
 from lbgen.targets.nginx.status import internal_answer, status_locations
 from lbgen.targets.nginx.tls import HSTS, server_tls
 from lbgen.targets.nginx.views import Answer, Check, Location, Pair, Site
-from lbgen.targets.nginx.words import size
+from lbgen.targets.nginx.words import duration, size
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import Listener
+    from lbgen.model import ClientTimeouts, Listener
     from lbgen.targets.nginx.assembly import Assembly
 
 _LINE_KIB = 4
@@ -90,6 +92,7 @@ def _site(made: Assembly, listener: Listener, binds: Binds, access_log: Syntax) 
     checks = (
         _malformed(made),
         *_connection_checks(binds, listener),
+        *access.checks(made, listener),
         *cors.checks(made, listener),
         *auth.checks(made, listener, client),
         *conditions.query_checks(made, listener),
@@ -110,6 +113,7 @@ def _site(made: Assembly, listener: Listener, binds: Binds, access_log: Syntax) 
             *forwarding.real_address(listener),
             *forwarding.underscores(made),
             *_header_buffers(binds.header_size(listener)),
+            *_timeouts(listener.timeouts._replace(header=binds.header_timeout(listener))),
         ),
         errors=frame.errors,
         locations=(
@@ -131,7 +135,7 @@ def _frame(
     return Frame(
         checks=checks,
         access=(*limit_lines(made, listener), *auth.external_access(made, listener)),
-        headers=tuple(_response_headers(made, listener)),
+        headers=changed(made, tuple(_response_headers(made, listener)), listener.response_headers),
         request_headers=(*forwarding.request_headers(made, listener), *auth.request_headers(made, listener)),
         hide=standard_hide(listener),
         errors=error_pages(occasions),
@@ -181,6 +185,7 @@ def _occasions(made: Assembly, listener: Listener) -> tuple[str, ...]:
         *PROXIED,
         *(TLS if listener.tls else ()),
         *(CERTIFICATES if listener.tls and listener.tls.client_ca else ()),
+        *(ADDRESSES if listener.allow or listener.deny else ()),
         *(KEYS if auth_asked or raw else ()),
         *(LIMITS if raw or any(limit_lines(made, listener)) else ()),
         *(MODELS if any(map(conditions.looks_inside, matches)) else ()),
@@ -205,6 +210,17 @@ def _unauthorized(made: Assembly, listener: Listener, frame: Frame) -> Iterator[
 def _header_buffers(octets: int) -> Iterator[Syntax]:
     # Whatever fits into one buffer fits into two, however its lines fall. The room is for the line itself.
     yield Syntax(f"large_client_header_buffers 2 {-(-octets // 1024) + _LINE_KIB}k")
+
+
+def _timeouts(timeouts: ClientTimeouts) -> Iterator[Syntax]:
+    """Yield the client's timers where they are not NGINX's own."""
+    for name, milliseconds, default in (
+        ("keepalive_timeout", timeouts.keepalive, 75_000),
+        ("client_header_timeout", timeouts.header, 60_000),
+        ("client_body_timeout", timeouts.body, 60_000),
+    ):
+        if milliseconds != default:
+            yield Syntax(f"{name} {duration(milliseconds)}")
 
 
 def _common_settings(
@@ -275,7 +291,12 @@ def _unclaimed(
     """Return the server block for hosts that no listener of an address has: probes by address, and 404."""
     first = sharing[0]
     routes = tuple(route for listener in sharing for route in listener.routes)
-    probed = first._replace(routes=routes, header_size=max(listener.header_size for listener in sharing))
+    header = max(listener.timeouts.header for listener in sharing)
+    probed = first._replace(
+        routes=routes,
+        header_size=max(listener.header_size for listener in sharing),
+        timeouts=first.timeouts._replace(header=header),
+    )
     nowhere = Location(Syntax("/"), answer=json_answer(ANSWERS["not_found"]))
     site = _bare(made, probed, lines, (*status_locations(made, probed), nowhere), access_log)
     http2 = first.http2 and has(made.settings.version, "http2_directive")
@@ -304,6 +325,7 @@ def _bare(
         settings=(
             *_common_settings(made, open_to_all, Syntax('""'), access_log),
             *_header_buffers(listener.header_size),
+            *_timeouts(listener.timeouts),
         ),
         errors=error_pages(occasions),
         locations=(*locations, *error_locations(occasions, ())),

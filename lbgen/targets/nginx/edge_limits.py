@@ -14,7 +14,7 @@ from lbgen.targets.nginx.routing import covers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from lbgen.model import Fleet, Listener, Route
+    from lbgen.model import Fleet, Listener, Pool, Route
     from lbgen.problems import Path
     from lbgen.targets.verdicts import Verdicts
     from lbgen.units import Rate
@@ -84,6 +84,17 @@ def _rewrites(fleet: Fleet, verdicts: Verdicts) -> None:
             if grpc and getattr(route, key):
                 reason = "cannot be had for gRPC, whose paths are the names of its methods"
                 verdicts.refused(key, (*route.path, key), reason, "a route without it")
+
+
+def _server_header(fleet: Fleet, verdicts: Verdicts) -> None:
+    holders: list[Pool | Listener | Route] = [*fleet.pools, *fleet.listeners, *_routes(fleet)]
+    for holder in holders:
+        for key in ("set", "remove"):
+            for name in getattr(holder.response_headers, key):
+                if name.lower() == "server":
+                    path = (*holder.path, "response_headers", key)
+                    reason = f"cannot have '{name}': NGINX says who it is, without its version"
+                    verdicts.refused("response_headers", path, reason, HAPROXY)
 
 
 def _reserved(fleet: Fleet, verdicts: Verdicts) -> None:
@@ -178,6 +189,7 @@ RULES: tuple[Callable[[Fleet, Verdicts], None], ...] = (
     _http2,
     _rewrites,
     _explained,
+    _server_header,
     _reserved,
     _answers,
     _priorities,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
+from lbgen.targets.nginx.access import ADDRESS_REFUSED
 from lbgen.targets.nginx.quoting import quote
+from lbgen.targets.nginx.response_headers import merged
 from lbgen.targets.nginx.views import NOTHING, Answer, Check, Location, Pair
 from lbgen.targets.spec import Syntax
 
@@ -30,6 +32,7 @@ _EARLY = {
 _LATE = {
     "unauthorized": "401",
     "forbidden": "403",
+    "address_refused": str(ADDRESS_REFUSED),
     "not_found": "404",
     "method_not_allowed": "405",
     "too_large": "413",
@@ -52,6 +55,7 @@ ALWAYS = (
 TLS = ("https_required",)
 CERTIFICATES = ("no_certificate", "misdirected")
 KEYS = ("unauthorized", "forbidden")
+ADDRESSES = ("address_refused",)
 LIMITS = ("rate_limited",)
 PROXIED = ("unavailable", "bad_gateway", "gateway_timeout")
 MODELS = (
@@ -91,11 +95,12 @@ def error_locations(
 
 def answer_location(match: str, said: Said, headers: tuple[Pair, ...], challenge: str = "Bearer") -> Location:
     """Return a location that gives one of the shared answers."""
-    headers = (*headers, *retry_header(said))
+    own = list(retry_header(said))
     if said is ANSWERS["unauthorized"]:
-        headers = (*headers, Pair(Syntax("WWW-Authenticate"), quote(challenge)))
+        own.append(Pair(Syntax("WWW-Authenticate"), quote(challenge)))
     if said is ANSWERS["method_not_allowed"]:
-        headers = (*headers, Pair(Syntax("Allow"), quote(_METHODS)))
+        own.append(Pair(Syntax("Allow"), quote(_METHODS)))
+    headers = merged(own, headers)
     # Every configuration has a place that sets $lb_pool, which is empty until a route is known. A server
     # block could not: the subrequest that reads a body would empty it again.
     pool = Syntax('""') if said is ANSWERS["not_found"] else NOTHING

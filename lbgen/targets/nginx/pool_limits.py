@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.nginx.affinity import Homes, homes_of
+from lbgen.targets.nginx.conditions import needs_body
 from lbgen.targets.nginx.features import FEATURES, has
 from lbgen.targets.nginx.proxying import read_timeout, retries_statuses
 from lbgen.targets.nginx.strategies import refusal
@@ -202,6 +203,29 @@ def _written(fleet: Fleet, pool: Pool, *keys: str) -> bool:
     return fleet.origins.written((*pool.path, *keys))
 
 
+def _buffering(fleet: Fleet, verdicts: Verdicts) -> None:
+    for pool in fleet.pools:
+        path = (*pool.path, "request_buffering")
+        if pool.request_buffering and pool.protocol == "grpc":
+            reason = "has no effect: NGINX hands on what it gets of a gRPC stream"
+            verdicts.degraded("request_buffering", path, reason)
+        if pool.request_buffering is not False or pool.protocol == "grpc":
+            continue
+        by = session_of(pool)
+        if pool.strategy.name == "prefix" or (by and by.body):
+            reason = "cannot be false: the strategy looks for a server by what stands in the body"
+            instead = f"a pool of its own for uploads, with another strategy; or {HAPROXY}"
+            verdicts.refused("request_buffering", path, reason, instead)
+        elif _read_by_route(fleet, pool):
+            reason = "has no effect where routes look into bodies: NGINX has read all of it by then"
+            verdicts.degraded("request_buffering", path, reason, "routes by path for uploads")
+
+
+def _read_by_route(fleet: Fleet, pool: Pool) -> bool:
+    routes = (route for listener in fleet.listeners for route in listener.routes)
+    return any(needs_body(route.match) for route in routes if pool.name in route.pools)
+
+
 RULES: tuple[Callable[[Fleet, Verdicts], None], ...] = (
     _strategy,
     _promises,
@@ -211,4 +235,5 @@ RULES: tuple[Callable[[Fleet, Verdicts], None], ...] = (
     _identity,
     _protocols,
     _dollars,
+    _buffering,
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.targets.nginx.conditions import header_variable
 from lbgen.targets.nginx.quoting import header_name, quote
+from lbgen.targets.nginx.response_headers import hidden
 from lbgen.targets.nginx.views import NOTHING, Pair, Proxy, Tls
 from lbgen.targets.nginx.words import duration
 from lbgen.targets.sessions import session_of
@@ -21,7 +22,7 @@ SYSTEM_CA = "/etc/ssl/certs/ca-certificates.crt"
 """Where Debian, Ubuntu and Alpine keep the certificates of public authorities."""
 
 _CORS_NAMES = (
-    "Allow-Origin", "Allow-Credentials", "Allow-Methods", "Allow-Headers", "Expose-Headers", "Max-Age",
+    "Allow-Origin", "Allow-Credentials", "Allow-Methods", "Allow-Headers", "Max-Age",
 )  # fmt: skip
 _HEADER_ROOM = 8
 _RETRY_WORDS = {"429": "http_429", "502": "http_502", "503": "http_503", "504": "http_504"}
@@ -66,7 +67,17 @@ def proxy(made: Assembly, pool: Pool, manner: Manner) -> Proxy:
         tries=tries,
         within=duration(pool.retry.within or 0) if tries else NOTHING,
         tls=_tls(pool),
+        streams=pool.request_buffering is False and pool.protocol != "grpc",
+        quiet=_quiet(pool, waits),
     )
+
+
+def _quiet(pool: Pool, waits: Timeouts) -> Syntax:
+    """Return how long the client of a gRPC stream may be silent, as on HAProxy; empty: as any other.
+
+    NGINX counts its silence while the server talks, too (seen on 1.22.1).
+    """
+    return duration(max(waits.tunnel or 0, read_timeout(waits))) if pool.protocol == "grpc" else NOTHING
 
 
 def _header_kib(pool: Pool) -> int:
@@ -216,7 +227,7 @@ def sni(pool: Pool) -> str:
 
 def standard_hide(listener: Listener) -> tuple[str, ...]:
     """Return the headers of servers that the balancer sends itself, so that there are not two."""
-    hidden = ["X-Request-Id"]
-    if listener.cors_origins:
-        hidden += [f"Access-Control-{name}" for name in _CORS_NAMES]
-    return tuple(hidden)
+    names = ["X-Request-Id"]
+    if listener.cors.origins:
+        names += [f"Access-Control-{name}" for name in _CORS_NAMES]
+    return (*names, *hidden(listener.response_headers))

@@ -49,6 +49,9 @@ SUPPORT: tuple[Row, ...] = (
         "without modules: [njs] a prefix stays on its server until that is at max_in_flight",
     ),
     Row("pools.*.retry.replay_posts", _D, "also after a reset connection, whether retry.on has reset or not"),
+    Row("pools.*.request_buffering", _R, "false: where the strategy reads bodies"),
+    Row("pools.*.request_buffering", _D, "false: where a route reads bodies; true: with protocol grpc"),
+    Row("pools.*.response_headers", _R, "Server, which NGINX writes itself"),
     Row("pools.*.host_header", _R, "backend: where the servers have several hosts"),
     Row(
         "pools.*.tls.server_name", _R, "missing, where the servers have several hosts, or addresses to verify"
@@ -56,6 +59,8 @@ SUPPORT: tuple[Row, ...] = (
     Row("pools.*.protocol", _R, "h2c", FEATURES["http2_upstream"].since),
     Row("pools.*.protocol", _R, "grpc behind a listener without TLS", FEATURES["http2_directive"].since),
     Row("listeners.*.http2", _D, "without TLS", FEATURES["http2_directive"].since),
+    Row("listeners.*.response_headers", _R, "Server, which NGINX writes itself"),
+    Row("listeners.*.routes.*.response_headers", _R, "Server, which NGINX writes itself"),
     Row("listeners.*.explain", _D, "without the header where no script of njs decides"),
     Row("listeners.*.tls.directory", _R, "NGINX wants each certificate named"),
     Row("listeners.*.tls.profile", _R, "two of them at one address", FEATURES["own_protocols"].since),

@@ -64,6 +64,10 @@ class Proxy(NamedTuple):
     tries: int
     within: Syntax
     tls: Tls | None
+    streams: bool
+    """True: the body of a request goes to the server while it comes."""
+    quiet: Syntax
+    """How long a client may be silent while its request has not ended, whatever it sends; empty: as any."""
 
 
 class Answer(NamedTuple):

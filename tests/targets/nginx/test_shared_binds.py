@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from lbgen.model import Auth, ListenerTls
+from lbgen.model import Auth, Cors, ListenerTls
 from lbgen.targets.nginx.limits import limits
 from lbgen.units import Address
 from lbgen.vocabulary import Version
@@ -97,7 +97,7 @@ def test_the_catch_all_asks_nobody_for_a_certificate() -> None:
 
 def test_preflights_are_free_of_keys_where_cors_answers_them() -> None:
     for origins, checked in (((), ["$lb_malformed"]), (("*",), ["$lb_malformed", "$lb_preflight"])):
-        listener = factory.listener(auth=CLOSED, cors_origins=origins, websocket=True)
+        listener = factory.listener(auth=CLOSED, cors=Cors(origins), websocket=True)
         content = conf(factory.fleet(listeners=(listener,), clients=(factory.client("a"),)))
         *before, denied = [condition for [condition] in args(locations(content)["/"], "if")]
         assert before == checked
