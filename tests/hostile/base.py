@@ -43,6 +43,7 @@ FLEET: dict[str, Any] = {
             "host_header": "llm.internal",
             "header_size": "64KiB",
             "headers": {"set": {"X-Pool": "llama"}, "remove": ["X-Debug"]},
+            "response_headers": {"set": {"X-Answered": "by-llama"}, "remove": ["X-Powered-By"]},
             "dns": {"mode": "static", "resolver": ["10.0.0.10:53"], "valid": "10s"},
         },
         "embed": {"engine": "tei", "servers": "embed-0:8000", "health": "tcp"},
@@ -63,7 +64,10 @@ FLEET: dict[str, Any] = {
             "max_body": "64MiB",
             "header_size": "64KiB",
             "inspect": {"body": "1MiB"},
+            "timeouts": {"keepalive": "75s", "header": "10s", "body": "1m"},
             "trusted_proxies": ["10.0.0.0/8"],
+            "allow": ["10.0.0.0/8", "203.0.113.0/24"],
+            "deny": ["203.0.113.66"],
             "auth": {
                 "clients": ["team-a"],
                 "header": "Authorization",
@@ -71,7 +75,14 @@ FLEET: dict[str, Any] = {
                 "except": ["127.0.0.0/8"],
             },
             "limits": [{"rate": "600/m", "burst": 50, "per": "client"}],
-            "cors": {"origins": ["https://chat.example.org"]},
+            "cors": {
+                "origins": ["https://chat.example.org"],
+                "methods": ["GET", "POST"],
+                "headers": ["Authorization"],
+                "expose": ["X-Usage"],
+                "max_age": "1h",
+            },
+            "response_headers": {"set": {"X-Edge": "public"}, "remove": ["X-Secret"]},
             "websocket": True,
             "routes": [
                 {
@@ -86,6 +97,7 @@ FLEET: dict[str, Any] = {
                     "timeouts": {"first_byte": "30m", "idle": "30m",
                         "connect": "3s", "send": "1m", "tunnel": "1h"},
                     "headers": {"set": {"X-Route": "embeddings"}, "remove": ["X-Trace"]},
+                    "response_headers": {"set": {"X-Way": "embeddings"}, "remove": ["X-Backend"]},
                 },
                 {"path_exact": "/hello",
                     "respond": {"status": 200, "body": "hello", "content_type": "text/plain"}},

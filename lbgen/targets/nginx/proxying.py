@@ -68,16 +68,9 @@ def proxy(made: Assembly, pool: Pool, manner: Manner) -> Proxy:
         within=duration(pool.retry.within or 0) if tries else NOTHING,
         tls=_tls(pool),
         streams=pool.request_buffering is False and pool.protocol != "grpc",
-        quiet=_quiet(pool, waits),
+        # As on HAProxy: the time for bodies would end a stream on which nobody talks (seen on 1.22.1).
+        quiet=duration(read_timeout(waits)) if pool.protocol == "grpc" else NOTHING,
     )
-
-
-def _quiet(pool: Pool, waits: Timeouts) -> Syntax:
-    """Return how long the client of a gRPC stream may be silent, as on HAProxy; empty: as any other.
-
-    NGINX counts its silence while the server talks, too (seen on 1.22.1).
-    """
-    return duration(max(waits.tunnel or 0, read_timeout(waits))) if pool.protocol == "grpc" else NOTHING
 
 
 def _header_kib(pool: Pool) -> int:

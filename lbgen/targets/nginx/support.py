@@ -49,8 +49,11 @@ SUPPORT: tuple[Row, ...] = (
         "without modules: [njs] a prefix stays on its server until that is at max_in_flight",
     ),
     Row("pools.*.retry.replay_posts", _D, "also after a reset connection, whether retry.on has reset or not"),
-    Row("pools.*.request_buffering", _R, "false: where the strategy reads bodies"),
-    Row("pools.*.request_buffering", _D, "false: where a route reads bodies; true: with protocol grpc"),
+    Row(
+        "pools.*.request_buffering",
+        _R,
+        "false: where the strategy reads bodies; without effect where a route does",
+    ),
     Row("pools.*.response_headers", _R, "Server, which NGINX writes itself"),
     Row("pools.*.host_header", _R, "backend: where the servers have several hosts"),
     Row(

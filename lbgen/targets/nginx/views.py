@@ -67,7 +67,7 @@ class Proxy(NamedTuple):
     streams: bool
     """True: the body of a request goes to the server while it comes."""
     quiet: Syntax
-    """How long a client may be silent while its request has not ended, whatever it sends; empty: as any."""
+    """How long a stream of any length may be silent; empty: it is no stream."""
 
 
 class Answer(NamedTuple):

@@ -125,7 +125,7 @@ CANNOT = [
     (pool(strategy="pack"), [("target-refused", 1)], "without max_in_flight"),
     (pool(strategy="pack", max_in_flight=3), [], ""),
     (pool(strategy="pack", servers=[{"address": "gpu-0:8000", "max_in_flight": 3}]), [], ""),
-    (pool(timeouts={"send": "5s"}), [("target-degraded", 1)], "headers"),
+    (pool(timeouts={"send": "5s"}), [("target-degraded", 1)], "idle"),
     (CHAT + "logs: {to: /var/log/lb.log}", [("target-degraded", 2)], "cannot be a file"),
     (CHAT + "logs: {to: 'syslog:127.0.0.1:514'}", [], ""),
 ]
