@@ -61,6 +61,10 @@ CODES: Mapping[str, str] = {
     "version-too-old": "a target's version is older than the oldest supported one",
     # the programs that check
     "known-vulnerability": "the program that checks has a vulnerability that the fleet's files reach",
+    # configurations that others wrote
+    "configuration-syntax": "a configuration cannot be read from here on, or its program would refuse it",
+    "unreadable-include": "a file that a configuration includes cannot be read",
+    "unknown-condition": "a condition of HAProxy's configuration cannot be decided here",
     # comments
     "unknown-code": "a comment ignores a code that does not exist",
     "unused-ignore": "a comment ignores what is not there",

@@ -17,10 +17,11 @@ Path = tuple[str | int, ...]
 
 
 class Severity(StrEnum):
-    """How bad a problem is: an error stops the work, a warning does not."""
+    """How bad a problem is: an error stops the work, a warning does not, an info is good to know."""
 
     ERROR = "error"
     WARNING = "warning"
+    INFO = "info"
 
 
 class Location(NamedTuple):

@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, str] = {
     "init": "Write a commented first fleet file.",
     "render": "Render configuration files from a fleet.",
     "check": "Check a fleet, and what is rendered from it, with the real programs.",
+    "audit": "Find what an existing nginx.conf or haproxy.cfg does to requests for models.",
     "show": "Show a fleet as understood, with every default filled in.",
     "schema": "Print the JSON Schema of the fleet file.",
     "simulate": "Predict what strategies would do to a pool, by simulation.",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lbgen import __version__
 from lbgen.cli.blots import blot_out
 from lbgen.fleet.confidential import is_confidential
-from lbgen.problems import path_text
+from lbgen.problems import Severity, path_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 _RED, _YELLOW, _BOLD, _DIM, _CYAN, _PLAIN = (
     f"\x1b[{code}m" for code in ("1;31", "1;33", "1", "2", "36", "0")
 )
+_STYLES = {Severity.ERROR: _RED, Severity.WARNING: _YELLOW, Severity.INFO: _CYAN}
+_ELSEWHERE = {
+    Severity.ERROR: ("error", "error"),
+    Severity.WARNING: ("warning", "warning"),
+    Severity.INFO: ("notice", "note"),
+}
+"""What GitHub and SARIF call a severity."""
 _WIDTH = 110
 """The most characters of a source line that are shown."""
 _CONFIDENTIAL = (
@@ -43,7 +50,12 @@ def text_report(problems: Iterable[Problem], sources: Sequence[Source], *, color
     for problem in shown:
         if problem.code == "literal-secret" and problem.location and problem.location.file in lines:
             _blot_from(lines[problem.location.file], problem.location.line, problem.location.column)
-    return "\n".join(_text(problem, lines, color) for problem in shown)
+    return lines_report(shown, lines, color=color)
+
+
+def lines_report(problems: Iterable[Problem], lines: Mapping[str, list[str]], *, color: bool = False) -> str:
+    """Return the problems for people, with the lines of files, in which no secret stands any more."""
+    return "\n".join(_text(problem, lines, color) for problem in problems)
 
 
 def _unknown_keys(problems: Iterable[Problem], name: str) -> set[tuple[int, int]]:
@@ -70,7 +82,7 @@ def _meant_openly(problem: Problem) -> bool:
 def _text(problem: Problem, lines: Mapping[str, list[str]], color: bool) -> str:
     paint = _PAINTS[color]
     place = f"{problem.location}: " if problem.location else ""
-    style = _RED if problem.is_error else _YELLOW
+    style = _STYLES[problem.severity]
     head = paint(f"{problem.severity.value}[{problem.code}]", style)
     parts = [f"{paint(_printable(place), _BOLD)}{head}: {_one_line(problem.message)}"]
     parts += _excerpt(problem, lines, paint)
@@ -94,9 +106,7 @@ def _excerpt(problem: Problem, lines: Mapping[str, list[str]], paint: Callable[[
     gutter = " " * len(number)
     return [
         paint(f"  {number} | ", _DIM) + before + after,
-        paint(f"  {gutter} | ", _DIM)
-        + " " * _columns(before)
-        + paint("^", _RED if problem.is_error else _YELLOW),
+        paint(f"  {gutter} | ", _DIM) + " " * _columns(before) + paint("^", _STYLES[problem.severity]),
     ]
 
 
@@ -192,7 +202,7 @@ def _annotation(problem: Problem, files: set[str]) -> str:
     elif place is not None:
         message = f"{place}: {message}"
     written = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in properties.items())
-    return f"::{problem.severity.value} {written}::{_escaped(message)}"
+    return f"::{_ELSEWHERE[problem.severity][0]} {written}::{_escaped(message)}"
 
 
 def _escaped(text: str, further: str = "") -> str:
@@ -229,15 +239,17 @@ def sarif_report(problems: Iterable[Problem], sources: Sequence[Source] = ()) ->
 
 
 def _sarif_rule(code: str) -> dict[str, Any]:
-    from lbgen.codes import CODES  # noqa: PLC0415 - text needs none of it
+    from lbgen.audit.registry import AUDIT_RULES  # noqa: PLC0415 - text needs none of it
+    from lbgen.codes import CODES  # noqa: PLC0415
     from lbgen.fleet.rules import RULES  # noqa: PLC0415
 
-    summary = RULES[code].summary if code in RULES else CODES.get(code, "")
+    known = RULES.get(code) or AUDIT_RULES.get(code)
+    summary = known.summary if known else CODES.get(code, "")
     rule: dict[str, Any] = {"id": code}
     if summary:
         rule["shortDescription"] = {"text": summary}
-    if code in RULES:
-        rule["fullDescription"] = {"text": RULES[code].why}
+    if known:
+        rule["fullDescription"] = {"text": known.why}
     return rule
 
 
@@ -257,7 +269,7 @@ def _sarif_result(problem: Problem, codes: list[str], files: set[str]) -> dict[s
     result: dict[str, Any] = {
         "ruleId": problem.code,
         "ruleIndex": codes.index(problem.code),
-        "level": problem.severity.value,
+        "level": _ELSEWHERE[problem.severity][1],
         "message": {"text": message},
     }
     if location:

@@ -19,6 +19,7 @@ from lbgen.reading import MIB, read_bytes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+STANDARD_INPUT = "<stdin>"
 _LARGEST = 16 * MIB
 _HAPROXY = re.compile(rf"(?m)^[ \t]*(?:{'|'.join(sorted(SECTIONS))})\b(?![^#\n]*[{{;][ \t\r]*$)")
 _NGINX = re.compile(r"(?m)^[ \t]*[a-z_]\w*(?:[^#\n]*;|[^#:\n]*\{)[ \t\r}]*(?:#.*)?$")
@@ -46,7 +47,9 @@ def kind_of(text: str) -> str:
 
 def read_configurations(paths: Sequence[str], haproxy_version: str = "") -> Configurations:
     """Read files and folders; ``-`` is standard input. Raises `LbgenError` for what cannot be read."""
-    named = [(name, _text(name)) for path in paths for name in _names(path)]
+    named = [
+        (STANDARD_INPUT if name == "-" else name, _text(name)) for path in paths for name in _names(path)
+    ]
     kinds = [(kind_of(text), name, text) for name, text in named]
     haproxy = [(name, text) for kind, name, text in kinds if kind == "haproxy"]
     return Configurations(

@@ -1,0 +1,1 @@
+"""The audit's rules, a module per theme."""

@@ -1,0 +1,291 @@
+"""How requests are shared, how many servers take, and what waits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from lbgen.audit.haproxy_view import milliseconds
+from lbgen.audit.rule import AuditRule, Finding
+from lbgen.audit.values import number
+from lbgen.fleet.rules.rule import spoken
+from lbgen.problems import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.audit.haproxy_view import HaproxyView, Pool
+    from lbgen.audit.nginx_view import NginxView
+    from lbgen.readers.haproxy import Line
+
+
+def _zone(view: NginxView) -> Iterator[Finding]:
+    if view.workers < 2:
+        return
+    for upstream in view.upstreams:
+        capped = any(server.parameter("max_conns") for server in upstream.servers)
+        hashed = upstream.method is not None and upstream.method.name in {"hash", "ip_hash"}
+        if upstream.directive.inside("zone") or not (capped or (len(upstream.active) > 1 and not hashed)):
+            continue
+        what = "balances and counts failures on its own"
+        if capped:
+            what += ", and 'max_conns' holds for each of them alone"
+        yield Finding(
+            upstream.directive.location,
+            f"'{upstream.name}' has no zone: each worker process {what}, so that few long requests pile"
+            " up on one GPU"
+            " while others idle",
+            f"zone {upstream.name} 64k;",
+        )
+
+
+ZONE = AuditRule(
+    "workers-without-zone",
+    Severity.ERROR,
+    "several worker processes balance without knowing of each other",
+    "16 parallel requests over 4 servers were shared 9, 4, 2 and 1 by 8 workers, with a zone 4, 4, 4 and"
+    " 4 (NGINX"
+    " 1.22.1). Distributions and images set `worker_processes auto`, so a fragment is taken for that.",
+    "each upstream has a zone, sized for its servers",
+    _zone,
+)
+
+
+def _nginx_round_robin(view: NginxView) -> Iterator[Finding]:
+    for upstream in view.upstreams:
+        if upstream.method is None and len(upstream.active) > 1 and not view.generated:
+            yield Finding(
+                upstream.directive.location,
+                f"'{upstream.name}' takes its servers in turn (round robin, the default): a GPU that"
+                " still computes"
+                " long answers gets the next request all the same, and its clients wait while others idle",
+                "least_conn;",
+            )
+
+
+def _haproxy_round_robin(view: HaproxyView) -> Iterator[Finding]:
+    for pool in view.pools:
+        line = pool.section.last("balance")
+        method = line.words[1] if line and len(line.words) > 1 else "roundrobin"
+        if method in {"roundrobin", "static-rr"} and pool.size > 1 and not view.generated:
+            by = "" if line else ", the default"
+            yield Finding(
+                (line or pool.section.head).location,
+                f"'{pool.name}' takes its servers in turn ({method}{by}): a GPU that still computes long"
+                " answers gets"
+                " the next request all the same, and its clients wait while others idle",
+                "balance leastconn",
+            )
+
+
+ROUND_ROBIN = AuditRule(
+    "round-robin-generations",
+    Severity.WARNING,
+    "requests of unequal cost are dealt out in turn",
+    "One generation costs a hundred times another. Counting what is in flight follows the cost; turns do"
+    " not.",
+    "it counts requests in flight ('least_conn') unless the fleet says otherwise",
+    _nginx_round_robin,
+    _haproxy_round_robin,
+)
+
+
+def _nginx_addresses(view: NginxView) -> Iterator[Finding]:
+    told = bool(list(view.whole.directives("set_real_ip_from")))
+    for upstream in view.upstreams:
+        method = upstream.method
+        by_address = method is not None and (
+            method.name == "ip_hash" or method.value in {"$remote_addr", "$binary_remote_addr"}
+        )
+        if (
+            method is not None
+            and by_address
+            and len(upstream.servers) > 1
+            and not told
+            and not view.generated
+        ):
+            first = ", by the first three numbers of an IPv4 address" if method.name == "ip_hash" else ""
+            yield Finding(
+                method.location,
+                f"'{upstream.name}' chooses by the client's address{first}: everybody behind one gateway,"
+                " office or"
+                " proxy gets the same GPU, the others idle",
+                "least_conn; or hash $http_x_session_id consistent; for conversations",
+            )
+
+
+def _haproxy_addresses(view: HaproxyView) -> Iterator[Finding]:
+    for pool in view.pools:
+        line = pool.section.last("balance")
+        stick = [one for one in pool.section.own("stick", "on") if "src" in one.words[2:3]]
+        by_source = line is not None and (
+            line.words[1:2] == ("source",) or line.words[1:3] == ("hash", "src")
+        )
+        known = any(
+            front.own("http-request", "set-src")
+            or any("accept-proxy" in bind.words for bind in front.own("bind"))
+            for front in pool.fronts
+        )
+        place = line if by_source else stick[0] if stick else None
+        if place is not None and pool.size > 1 and not known and not view.generated:
+            yield Finding(
+                place.location,
+                f"'{pool.name}' chooses by the client's address: everybody behind one gateway, office or"
+                " proxy gets"
+                " the same GPU, the others idle",
+                "balance leastconn, or balance hdr(X-Session-Id) with hash-type consistent for conversations",
+            )
+
+
+ONE_ADDRESS = AuditRule(
+    "hash-of-one-address",
+    Severity.WARNING,
+    "servers are chosen by an address that many clients share",
+    "Agents, batch jobs and chat front ends all come from one address; behind another proxy the whole"
+    " world does.",
+    "it ties by a session's header or by the prompt itself, with a bound on the load",
+    _nginx_addresses,
+    _haproxy_addresses,
+)
+
+
+def _full(view: NginxView) -> Iterator[Finding]:
+    for upstream in view.upstreams:
+        capped = [server for server in upstream.servers if server.parameter("max_conns")]
+        handled = all(
+            any("502" in page.args for page in one.level.all("error_page"))
+            for one in view.passes_to(upstream)
+        )
+        if capped and not handled:
+            yield Finding(
+                capped[0].location,
+                f"NGINX has no queue: when all servers of '{upstream.name}' have max_conns requests, the"
+                " next client"
+                " gets a 502 at once, which looks like a broken server",
+                "error_page 502 =503 @busy; where @busy answers 503 with Retry-After, or use HAProxy,"
+                " which queues",
+                Severity.WARNING,
+            )
+
+
+def _queue(view: HaproxyView) -> Iterator[Finding]:
+    for pool in () if view.is_fragment else view.pools:
+        capped = any(server.parameter("maxconn") not in {None, "0"} for server in pool.servers)
+        line = pool.section.last("timeout", "queue")
+        connect, _ = milliseconds(pool.section, "connect")
+        if line is None and capped:
+            wait = f"'timeout connect' ({spoken(connect)})" if connect else "'timeout connect'"
+            yield Finding(
+                pool.section.location,
+                f"'{pool.name}' has no 'timeout queue', so {wait} decides how long a request may wait for"
+                " a place:"
+                " under load clients get 503",
+                "timeout queue 1m, and maxqueue on the servers",
+            )
+        elif not capped and line is None and _no_bound(pool):
+            yield Finding(
+                pool.section.location,
+                f"nothing bounds what waits in '{pool.name}': each request goes to an engine at once and"
+                " waits there,"
+                " where it cannot move to a GPU that becomes free and no client is told to come back later",
+                "default-server maxconn 64 (what one engine computes at once) and timeout queue 1m",
+            )
+
+
+def _no_bound(pool: Pool) -> bool:
+    return not any(front.own("maxconn") for front in pool.fronts)
+
+
+QUEUE = AuditRule(
+    "no-queue-bound",
+    Severity.WARNING,
+    "what waits has no bound, or is refused in the wrong way",
+    "Engines accept far more requests than they compute; the rest waits inside, first come, first served,"
+    " on a server"
+    " that was chosen too early.",
+    "HAProxy has 'timeout queue' always, and caps where 'max_in_flight' says so; NGINX answers 503 with"
+    " Retry-After",
+    _full,
+    _queue,
+)
+
+
+def _counted_twice(view: HaproxyView) -> Iterator[Finding]:
+    seen: dict[str, list[tuple[str, Line]]] = defaultdict(list)
+    for pool in view.pools:
+        for server in pool.servers:
+            if (number(server.parameter("maxconn")) or 0) > 0:
+                seen[server.address].append((pool.name, server.line))
+    for address, places in seen.items():
+        names = list(dict.fromkeys(name for name, _ in places))
+        if len(names) > 1:
+            yield Finding(
+                places[1][1].location,
+                f"{address} stands in {len(names)} backends ({', '.join(names)}), each with its own"
+                " maxconn: the GPU"
+                " can get the sum of them",
+                "one backend for the server, and use_backend rules that lead to it",
+            )
+
+
+COUNTED_TWICE = AuditRule(
+    "cap-counted-twice",
+    Severity.WARNING,
+    "one server has a cap in each of several backends",
+    "`maxconn` counts per server line. Two lines with 8 let 16 in.",
+    "a pool is one backend, however many routes lead to it; 'check' warns of shared addresses",
+    haproxy=_counted_twice,
+)
+
+
+def _tcp(view: HaproxyView) -> Iterator[Finding]:
+    for pool in view.pools:
+        mode = pool.section.last("mode")
+        if mode is None and view.is_fragment:
+            continue
+        if mode is None or mode.words[1:2] == ("tcp",):
+            by = "by default" if mode is None else "as written"
+            yield Finding(
+                (mode or pool.section.head).location,
+                f"'{pool.name}' is balanced by connections (mode tcp, {by}): all requests of a client"
+                " that keeps its"
+                " connection, as SDKs do, go to one GPU, and errors are cut connections",
+                "mode http (in defaults)",
+            )
+
+
+TCP = AuditRule(
+    "balanced-by-connection",
+    Severity.ERROR,
+    "HAProxy does not see requests",
+    "Six requests over one kept connection all went to one of two servers (HAProxy 2.6.12). Nothing looks"
+    " wrong: even"
+    " HTTP health checks work in this mode.",
+    "it has 'mode http' in its defaults",
+    haproxy=_tcp,
+)
+
+
+def _connections(view: NginxView) -> Iterator[Finding]:
+    for said, level in view.whole.directives("worker_connections"):
+        value = number(said.value)
+        if level.block.name == "events" and value is not None and value < 1024 and view.passes:
+            yield Finding(
+                said.location,
+                f"a worker holds {value} connections, and a stream takes two of them for minutes: with"
+                f" {value // 2} streams it accepts nobody else",
+                "worker_connections 8192; with worker_rlimit_nofile 16384;",
+                Severity.ERROR if value < 128 else Severity.WARNING,
+            )
+
+
+CONNECTIONS = AuditRule(
+    "few-connections",
+    Severity.WARNING,
+    "a worker may hold fewer connections than there are streams",
+    "Distributions ship 768, which is plenty for pages and little for answers of a minute.",
+    "it has 8192, and as many files as that takes",
+    _connections,
+)
+
+RULES = (ZONE, ROUND_ROBIN, ONE_ADDRESS, QUEUE, COUNTED_TWICE, TCP, CONNECTIONS)

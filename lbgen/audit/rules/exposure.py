@@ -1,0 +1,199 @@
+"""Who can read what: counters, keys, prompts."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from lbgen.audit.rule import AuditRule, Finding
+from lbgen.audit.secrets import others_can_read, secret_spans
+from lbgen.fleet.rules.rule import is_loopback
+from lbgen.problems import Location, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.audit.haproxy_view import HaproxyView
+    from lbgen.audit.nginx_view import NginxView
+    from lbgen.readers.haproxy import Line, Section
+    from lbgen.readers.nginx import Level
+
+_GUARDS = ("allow", "deny", "auth_basic", "auth_request", "auth_jwt", "internal")
+_LOGGED = re.compile(
+    r"\$(?:request_body|http_authorization|http_x_api_key|http_api_key|http_cookie|cookie_\w+|arg_(?:api_?)?key)\b"
+)
+_KEY_HEADERS = r"(?:authorization|x-api-key|api-key|apikey|cookie)"
+
+
+def _stub_status(view: NginxView) -> Iterator[Finding]:
+    for said, level in view.whole.directives("stub_status") if view.passes else ():
+        if not any(level.first(name) for name in _GUARDS) and _is_public(level):
+            yield Finding(
+                said.location,
+                "NGINX's counters are open to every client that reaches this address",
+                "allow 127.0.0.1; deny all; or a server of its own with listen 127.0.0.1:8404;",
+            )
+
+
+def _is_public(level: Level) -> bool:
+    server = level.around("server")
+    listens = server.inside("listen") if server else ()
+    return not listens or not all(_host(one.value) for one in listens)
+
+
+def _host(listen: str) -> bool:
+    """Tell whether only this machine reaches a listen address."""
+    return listen.startswith("unix:") or is_loopback(listen.rsplit(":", 1)[0].strip("[]"))
+
+
+def _stats(view: HaproxyView) -> Iterator[Finding]:
+    for section in view.whole.all("frontend", "listen", "backend") if view.pools else ():
+        shown = _shown(section)
+        if shown is None or _guarded(section) or not _reached(view, section):
+            continue
+        admin = section.last("stats", "admin")
+        what = "HAProxy's counters are open to every client that reaches this address"
+        if admin:
+            what = "everybody who reaches this address can take servers out of rotation ('stats admin')"
+        yield Finding(
+            (admin or shown).location,
+            what,
+            "bind 127.0.0.1:8404, or http-request deny if !{ src 127.0.0.0/8 }, without 'stats admin'",
+            Severity.ERROR if admin else None,
+        )
+
+
+def _shown(section: Section) -> Line | None:
+    for words in (("stats", "enable"), ("stats", "uri"), ("stats", "admin"), ("http-request", "use-service")):
+        for line in section.own(*words):
+            if words[0] == "stats" or "prometheus-exporter" in line.words:
+                return line
+    return None
+
+
+def _guarded(section: Section) -> bool:
+    if section.effective("stats", "auth") or section.effective("stats", "http-request"):
+        return True
+    lines = (*section.own("http-request", "deny"), *section.own("http-request", "auth"))
+    text = " ".join(word for line in (*lines, *section.own("acl")) for word in line.words)
+    rejects = section.own("tcp-request", "connection", "reject")
+    shown = _shown(section)
+    narrowed = shown is not None and "src" in shown.words
+    return bool(lines and re.search(r"\bsrc\b|http_auth", text)) or bool(rejects) or narrowed
+
+
+def _reached(view: HaproxyView, section: Section) -> bool:
+    fronts = (
+        [section]
+        if section.kind != "backend"
+        else [f for p in view.pools if p.section is section for f in p.fronts]
+    )
+    binds = [bind.words[1] for front in fronts for bind in front.own("bind") if len(bind.words) > 1]
+    return any(
+        not one.startswith(("unix@", "/", "abns@"))
+        and not is_loopback(re.sub(r"^ipv[46]@", "", one).rsplit(":", 1)[0].strip("[]"))
+        for bind in binds
+        for one in bind.split(",")
+    )
+
+
+METRICS = AuditRule(
+    "metrics-for-everybody",
+    Severity.WARNING,
+    "counters, or the switch for servers, are open to every client",
+    "They name the servers, tell who is busy, and with `stats admin` let anybody stop them.",
+    "metrics are bound to 127.0.0.1, or need 'allow' or 'auth'",
+    _stub_status,
+    _stats,
+)
+
+
+def _keys(view: NginxView | HaproxyView) -> Iterator[Finding]:
+    for name, text in view.whole.texts.items():
+        if not others_can_read(name):
+            continue
+        for number, line in enumerate(text.split("\n"), 1):
+            for start, _ in secret_spans(line):
+                yield Finding(
+                    Location(name, number, start + 1),
+                    "a key stands here in clear, in a file that every user of this machine can read, and"
+                    " so can whoever"
+                    " gets its repository or its backup",
+                    "the key in a file of its own with mode 0600, included here (NGINX), or setenv from"
+                    " the service's"
+                    " environment (HAProxy); and a new key, since this one was written down",
+                )
+
+
+def _nginx_keys(view: NginxView) -> Iterator[Finding]:
+    return _keys(view) if view.passes else iter(())
+
+
+def _haproxy_keys(view: HaproxyView) -> Iterator[Finding]:
+    return _keys(view) if view.pools else iter(())
+
+
+KEYS = AuditRule(
+    "keys-in-file",
+    Severity.ERROR,
+    "a key or a password stands in the file",
+    "Configuration is copied into images, tickets and repositories. A file that only its owner can read"
+    " is not named.",
+    "keys come from the environment or from files, and are written with mode 0600, hashed where the"
+    " program can hash",
+    _nginx_keys,
+    _haproxy_keys,
+)
+
+
+def _nginx_logs(view: NginxView) -> Iterator[Finding]:
+    used = {one.args[1] for one, _ in view.whole.directives("access_log") if len(one.args) > 1}
+    for said, _ in view.whole.directives("log_format") if view.passes else ():
+        found = _LOGGED.findall(" ".join(said.args[1:]))
+        if found and said.value in used:
+            yield _logged(
+                said.location, ", ".join(dict.fromkeys(found)), "log_format without them, as lbgen's JSON log"
+            )
+    for said, _ in view.whole.directives("error_log") if view.passes else ():
+        if "debug" in said.args[1:]:
+            yield _logged(said.location, "all headers ('debug')", "error_log stderr notice;")
+
+
+def _haproxy_logs(view: HaproxyView) -> Iterator[Finding]:
+    for front in view.fronts:
+        for line in front.lines:
+            text = " ".join(line.words).lower()
+            takes = line.words[:3] == ("capture", "request", "header") or line.words[:2] == (
+                "http-request",
+                "capture",
+            )
+            header = re.search(_KEY_HEADERS, text)
+            if takes and (header or "req.body" in text):
+                yield _logged(line.location, header[0] if header else "the body", "no capture of it")
+            elif line.words[0] == "log-format" and re.search(
+                rf"req\.f?hdr\({_KEY_HEADERS}|req\.body[,\])]", text
+            ):
+                yield _logged(line.location, "a key, or the body", "log-format without it")
+
+
+def _logged(location: Location, what: str, write: str) -> Finding:
+    return Finding(
+        location,
+        f"the access log holds {what}: prompts of your users, or the keys that they pay with, are then"
+        " read by everybody"
+        " who reads logs, and kept as long as these",
+        write,
+    )
+
+
+LOGS = AuditRule(
+    "prompts-in-logs",
+    Severity.ERROR,
+    "logs hold prompts or keys",
+    "A prompt is whatever a person told the model; a key in a log is a key that is known.",
+    "its log has sizes, times and the client's name, and no body, query or key",
+    _nginx_logs,
+    _haproxy_logs,
+)
+
+RULES = (METRICS, KEYS, LOGS)

@@ -1,0 +1,242 @@
+"""Timeouts, retries, and what a reload cuts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.audit.haproxy_view import milliseconds
+from lbgen.audit.rule import AuditRule, Finding
+from lbgen.audit.values import haproxy_time, nginx_time
+from lbgen.fleet.rules.rule import spoken
+from lbgen.problems import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.audit.haproxy_view import HaproxyView, Pool
+    from lbgen.audit.nginx_view import NginxView
+    from lbgen.readers.haproxy import Section
+
+_ENOUGH = 300_000
+"""Milliseconds: what a long prompt and a long answer without a stream may take; SDKs wait for 600 s."""
+_SHORT = 60_000
+_NGINX_DEFAULT = 60_000
+
+
+def _cut(milliseconds: int) -> Severity:
+    return Severity.ERROR if milliseconds <= _SHORT else Severity.WARNING
+
+
+def _nginx_timeout(view: NginxView) -> Iterator[Finding]:
+    for one in view.passes:
+        said = one.level.first("proxy_read_timeout")
+        value = nginx_time(said.value) if said else _NGINX_DEFAULT
+        if value is not None and value < _ENOUGH:
+            by = "" if said else " by default"
+            yield Finding(
+                (said or one.directive).location,
+                f"proxy_read_timeout is {spoken(value)}{by}: whatever takes longer to its first byte (a"
+                " long prompt,"
+                " an answer that is not streamed, a model being loaded) is a 504 to the client, whose"
+                " retry begins anew",
+                "proxy_read_timeout 600s;",
+                _cut(value),
+            )
+
+
+def _haproxy_timeout(view: HaproxyView) -> Iterator[Finding]:
+    for pool in view.pools:
+        yield from _one_timeout(pool.section, "server", f"servers of '{pool.name}'")
+    for front in view.fronts:
+        yield from _one_timeout(front, "client", f"clients of '{front.name}'")
+        for name in ("server", "connect", "queue"):
+            for line in front.own("timeout", name) if front.kind == "frontend" else ():
+                yield Finding(
+                    line.location,
+                    f"'timeout {name}' in a frontend is ignored: the backend keeps what its defaults say",
+                    f"the same line in the backend or in defaults: timeout {name} {line.words[-1]}",
+                    Severity.WARNING,
+                )
+
+
+def _one_timeout(section: Section, name: str, whose: str) -> Iterator[Finding]:
+    value, line = milliseconds(section, name)
+    if value is None or line is None or value >= _ENOUGH or value == 0:
+        return
+    bare = " (a number without unit is milliseconds)" if line.words[2].isdecimal() else ""
+    does = (
+        "a longer wait for the first byte is a 504, and a longer pause between two tokens ends the stream"
+        " with status 200"
+        if name == "server"
+        else "a client that is silent for longer, as it is while it waits for tokens, is cut off"
+    )
+    yield Finding(
+        line.location,
+        f"'timeout {name}' is {spoken(value)}{bare} for {whose}: {does}",
+        f"timeout {name} 10m",
+        _cut(value),
+    )
+
+
+TIMEOUT = AuditRule(
+    "timeout-below-generation",
+    Severity.ERROR,
+    "a timeout is shorter than a generation may take",
+    "A reasoning model or a long prompt may take minutes to its first byte, and OpenAI's SDK waits for"
+    " 600 s and then"
+    " retries twice: the GPU computes three times for nothing. `timeout tunnel` does not help: streams"
+    " over HTTP are no"
+    " tunnels.",
+    "it has 10 minutes for both, and a pool or route can say otherwise",
+    _nginx_timeout,
+    _haproxy_timeout,
+)
+
+_PAYS_TWICE = frozenset(
+    {"all-retryable-errors", "response-timeout", "empty-response", "junk-response"}
+    | {"401", "403", "404", "408", "425", "429", "500", "501", "502", "503", "504"}
+)
+
+
+def _nginx_retries(view: NginxView) -> Iterator[Finding]:
+    for one in view.passes:
+        said = one.level.first("proxy_next_upstream")
+        if said is not None and "non_idempotent" in said.args:
+            yield Finding(
+                said.location,
+                "'non_idempotent' sends a prompt that a server may be computing to the next one as well:"
+                " one request"
+                " pays for two generations, and a slow fleet gets more work",
+                "proxy_next_upstream error timeout; with proxy_next_upstream_tries 2;",
+            )
+        yield from _fallback(view, one.level.all("error_page"))
+
+
+def _fallback(view: NginxView, pages: tuple[object, ...]) -> Iterator[Finding]:
+    passing = {
+        one.level.block.args[0]
+        for one in view.passes
+        if one.level.block.args[:1] and one.level.block.args[0][:1] == "@"
+    }
+    for page in pages:
+        args = page.args  # type: ignore[attr-defined]
+        if args and args[-1] in passing and {"502", "504"} & set(args[:-1]):
+            yield Finding(
+                page.location,  # type: ignore[attr-defined]
+                f"an error page that passes to servers ({args[-1]}) sends a prompt again that failed"
+                " after it was sent:"
+                " it may be computed twice",
+                "error_page 502 =503 /busy; answered by NGINX itself",
+                Severity.WARNING,
+            )
+
+
+def _haproxy_retries(view: HaproxyView) -> Iterator[Finding]:
+    for pool in view.pools:
+        line = pool.section.last("retry-on")
+        twice = [word for word in (line.words[1:] if line else ()) if word in _PAYS_TWICE]
+        if line is None or not twice or _blocks_replay(pool):
+            continue
+        yield Finding(
+            line.location,
+            f"'retry-on {' '.join(twice)}' sends a prompt again that a server has got, and may be"
+            " computing: up to"
+            f" {1 + _retries(pool.section)} generations for one request; prompts larger than the buffer"
+            " are not"
+            " retried, so that it depends on their length",
+            "retry-on conn-failure",
+        )
+
+
+def _blocks_replay(pool: Pool) -> bool:
+    sections = (pool.section, *pool.fronts)
+    return any(section.own("http-request", "disable-l7-retry") for section in sections)
+
+
+def _retries(section: Section) -> int:
+    line = section.last("retries")
+    return int(line.words[1]) if line and len(line.words) > 1 and line.words[1].isdecimal() else 3
+
+
+RETRIES = AuditRule(
+    "generation-repeated",
+    Severity.ERROR,
+    "a retry may compute one prompt twice",
+    "A POST that was answered 503 ran twice with `non_idempotent` and three times with `retry-on"
+    " all-retryable-errors`"
+    " (NGINX 1.22.1, HAProxy 2.6.12). Only a connection that was refused is free to try again.",
+    "it retries refused connections alone, unless the fleet says 'replay_posts'",
+    _nginx_retries,
+    _haproxy_retries,
+)
+
+
+def _nginx_reload(view: NginxView) -> Iterator[Finding]:
+    for said in view.whole.root.inside("worker_shutdown_timeout") if view.passes else ():
+        value = nginx_time(said.value)
+        if value is not None and value < _ENOUGH:
+            yield Finding(
+                said.location,
+                f"{spoken(value)} after a reload the old workers end, and with them every stream that is"
+                " not finished",
+                "worker_shutdown_timeout 15m;",
+            )
+
+
+def _haproxy_reload(view: HaproxyView) -> Iterator[Finding]:
+    line = view.global_line("hard-stop-after")
+    value = haproxy_time(line.words[1]) if line and len(line.words) > 1 else None
+    if line is not None and value is not None and value < _ENOUGH and view.pools:
+        yield Finding(
+            line.location,
+            f"{spoken(value)} after a reload the old process ends, and with it every stream that is not"
+            " finished",
+            "hard-stop-after 15m",
+        )
+
+
+RELOAD = AuditRule(
+    "reload-cuts-streams",
+    Severity.WARNING,
+    "a reload ends streams that are not finished",
+    "Each change of the fleet is a reload, and each cuts the answers that take longer than this. Without"
+    " any limit old"
+    " processes stay as long as their last stream.",
+    "it has 15 minutes ('drain_timeout')",
+    _nginx_reload,
+    _haproxy_reload,
+)
+
+
+def _keepalive(view: NginxView) -> Iterator[Finding]:
+    for upstream in view.upstreams:
+        kept = upstream.directive.inside("keepalive")
+        said = upstream.directive.inside("keepalive_timeout")
+        value = nginx_time(said[-1].value) if said else _NGINX_DEFAULT
+        closes = upstream.engine not in {"tgi", "ollama", "triton", "tei"} and not (
+            view.generated and not upstream.engine
+        )
+        if kept and kept[-1].value != "0" and value is not None and value >= 5_000 and closes:
+            by = "" if said else " by default"
+            yield Finding(
+                (said or kept)[-1].location,
+                f"NGINX keeps idle connections to '{upstream.name}' for {spoken(value)}{by}, Python's"
+                " servers (vLLM,"
+                " SGLang, LiteLLM) close them after 5 s: a POST that meets the closing is a 502, and"
+                " counts as a failure",
+                "keepalive_timeout 4s; (in the upstream, below what the server keeps)",
+            )
+
+
+KEEPALIVE = AuditRule(
+    "stale-connections",
+    Severity.WARNING,
+    "idle connections are kept for longer than the server keeps them",
+    "uvicorn closes an idle connection after 5 s; NGINX keeps it for 60 s by default and does not send a"
+    " POST again that"
+    " it has already sent.",
+    "it keeps them a second less than the engine does",
+    _keepalive,
+)
+
+RULES = (TIMEOUT, RETRIES, RELOAD, KEEPALIVE)
