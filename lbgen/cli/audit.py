@@ -119,12 +119,16 @@ def _installed(path: str, name: str) -> bool:
 
 
 def _here(name: str) -> Running:
-    from lbgen.checker.check import CHECKERS  # noqa: PLC0415 - most audits are of files from elsewhere
+    from lbgen.checker.programs import version_of  # noqa: PLC0415 - most audits are of files from elsewhere
     from lbgen.runtimes.process import find_local  # noqa: PLC0415
+    from lbgen.targets.registry import TARGETS  # noqa: PLC0415
 
-    program = find_local(CHECKERS[name].program)
+    asked = TARGETS[name].program
+    found = find_local(asked.name)
+    if found is None:
+        return Running()
     try:
-        version = CHECKERS[name].version(program) if program else None
-        return Running(version, program.package() if program and version else "")
+        package = found.package() or asked.package(lambda arguments: found.run(arguments).output)
+        return Running(version_of(found, asked), package)
     except LbgenError:
         return Running()
