@@ -13,13 +13,13 @@ from lbgen.cli.options import Command, fleet_options, format_option, option
 from lbgen.cli.signals import end_as_ctrl_c_does
 from lbgen.cli.sockets import named_server, server_argument, socket_option, sockets_for
 from lbgen.deploy.drain import Outcome, drain
-from lbgen.targets.haproxy.learned import sticks
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.cli.sockets import Named
-    from lbgen.model import Fleet
+    from lbgen.model import Fleet, Pool
 
 
 @click.command(cls=Command)
@@ -54,7 +54,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
             places,
             named.pool.name,
             named.name,
-            bound=sticks(fleet, named.pool),
+            bound=_is_bound(fleet, named.pool),
             timeout_s=seconds("--timeout", timeout),
             report=progress.show,
         )
@@ -67,9 +67,16 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     return _told(console, named, outcome, form)
 
 
+def _is_bound(fleet: Fleet, pool: Pool) -> bool:
+    """Tell whether requests of this pool are bound to servers by what the balancer learned."""
+    return any(TARGETS[one.name].behaviour.learns(fleet, pool) for one in fleet.targets)
+
+
 def _say_what_is_not_seen(console: Console, fleet: Fleet, outcome: Outcome) -> None:
     """Say where a process from before a reload may still finish requests: no socket tells of them."""
-    limits = [target.drain_timeout / 1_000 for target in fleet.targets if target.name == "haproxy"]
+    limits = [
+        one.drain_timeout / 1_000 for one in fleet.targets if TARGETS[one.name].abilities.runtime_socket
+    ]
     for one in outcome.seen:
         age = one.uptime_s + outcome.waited_s
         if not one.error and age < max(limits, default=0):

@@ -14,7 +14,6 @@ from lbgen.checker.programs import differs, parse_choice, version_here
 from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
 from lbgen.cli.options import Command, fleet_options, format_option, option, templates_option
 from lbgen.cli.plan_words import gathered, how, summary
-from lbgen.deploy.inventory import READERS
 from lbgen.deploy.inventory_diff import Lines
 from lbgen.deploy.kept import as_json, kept
 from lbgen.deploy.plan import MAX_CHANGE, make_plan
@@ -123,7 +122,7 @@ def _kept(console: Console, settings: TargetSettings, plan: Plan) -> tuple[Kept,
     """Return what stays drained; nothing where HAProxy cannot be asked, such as in a pipeline."""
     if settings.runtime_socket is None:
         return ()
-    read, main = READERS[settings.name], plan.files[0]
+    read, main = TARGETS[settings.name].read, plan.files[0]
     try:
         return kept(settings.runtime_socket, read(main.old), read(main.new))
     except LbgenError as error:
@@ -170,7 +169,9 @@ def _text(console: Console, plan: Plan, *, diff: bool) -> str:
 def changed_lines(console: Console, plan: Plan) -> Iterator[str]:
     """Yield a plan's changes for a terminal, coloured by what they do."""
     for change, words in gathered(plan.changes):
-        way = how(plan.target, change)
+        # Without a runtime socket, a reload goes without saying.
+        told = TARGETS[plan.target].abilities.runtime_socket or change.effect in {"restart", "none"}
+        way = how(change) if told else ""
         style = {"added": "added", "removed": "removed"}.get(change.kind, "altered")
         yield console.styled(printable(words), style, sys.stdout) + (f" ({way})" if way else "")
 
@@ -215,7 +216,7 @@ def _markdown(plan: Plan, *, diff: bool) -> str:
     if plan.changes:
         lines += ["| change | takes effect by |", "|---|---|"]
         for change, words in gathered(plan.changes):
-            lines.append(f"| {_cell(words)} | {how('haproxy', change)} |")
+            lines.append(f"| {_cell(words)} | {how(change)} |")
         lines.append("")
     lines += [f"{_cell(one.words)}\n" for one in plan.kept]
     for loss in plan.losses:

@@ -38,10 +38,9 @@ def gathered(changes: Sequence[Change]) -> Iterator[tuple[Change, str]]:
         yield group[0], _line(group[0], [change.server for change in group if change.server])
 
 
-def how(target: str, change: Change) -> str:
-    """Return by what a change takes effect; empty on targets that reload for all that they can take."""
-    words = "runtime socket" if change.effect == RUNTIME else change.effect
-    return words if target == "haproxy" or change.effect in {"restart", "none"} else ""
+def how(change: Change) -> str:
+    """Return by what a change takes effect."""
+    return "runtime socket" if change.effect == RUNTIME else change.effect
 
 
 def _whole_server(change: Change) -> bool:

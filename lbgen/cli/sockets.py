@@ -9,6 +9,7 @@ import click
 from lbgen.cli.options import nearest, option
 from lbgen.deploy.edits import state_edit
 from lbgen.problems import LbgenError
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,8 +66,7 @@ def places(fleet: Fleet, given: tuple[str, ...]) -> tuple[str, ...]:
     """Return the runtime sockets that are given, or the fleet's; empty when it has none."""
     if given:
         return tuple(dict.fromkeys(given))
-    own = (target.runtime_socket for target in fleet.targets if target.name == "haproxy")
-    return tuple(place for place in own if place)
+    return tuple(target.runtime_socket for target in fleet.targets if target.runtime_socket)
 
 
 def sockets_for(fleet: Fleet, given: tuple[str, ...], named: Named, state: str) -> tuple[str, ...]:
@@ -74,16 +74,22 @@ def sockets_for(fleet: Fleet, given: tuple[str, ...], named: Named, state: str) 
     found = places(fleet, given)
     if found:
         return found
-    targets = {target.name for target in fleet.targets}
     raise LbgenError(
-        (
-            "NGINX has no runtime socket: "
-            if targets == {"nginx"}
-            else "no runtime socket of HAProxy is known: name it with --socket, or write "
-            "targets.haproxy.runtime_socket\nNGINX has none: "
-        )
-        + "there a server's state is changed in the fleet, and 'lbgen apply' reloads:\n"
+        f"{_no_socket(fleet)}: there a server's state is changed in the fleet, and 'lbgen apply' reloads:\n"
         + edit(fleet, named, state)
+    )
+
+
+def _no_socket(fleet: Fleet) -> str:
+    """Return why no socket is known, which ends with the targets that have none."""
+    ours = [target.name for target in fleet.targets if TARGETS[target.name].abilities.runtime_socket]
+    others = " and ".join(one.title for one in TARGETS.values() if not one.abilities.runtime_socket)
+    if not ours:
+        return " and ".join(f"{TARGETS[one.name].title} has no runtime socket" for one in fleet.targets)
+    known = TARGETS[ours[0]]
+    return (
+        f"no runtime socket of {known.title} is known: name it with --socket, or write "
+        f"targets.{known.name}.runtime_socket\n{others} has none"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -14,21 +15,21 @@ from lbgen.cli.options import Command, fleet_options, format_option, option
 from lbgen.cli.signals import end_as_ctrl_c_does
 from lbgen.cli.sockets import places, socket_option
 from lbgen.cli.status_text import text_of, value_of
-from lbgen.deploy.inventory import read_haproxy
-from lbgen.deploy.status import HaproxyStatus, NoStatus, haproxy_status, nginx_status
+from lbgen.deploy.status import NoStatus, RuntimeStatus, counted_status, runtime_status
 from lbgen.problems import LbgenError
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets, StandInSecrets
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
-    from lbgen.deploy.status import NginxStatus
-    from lbgen.model import Fleet
+    from lbgen.deploy.status import CountedStatus
+    from lbgen.model import Fleet, Metrics
 
-    Answer = HaproxyStatus | NginxStatus | NoStatus
+    Answer = RuntimeStatus | CountedStatus | NoStatus
 
 _REDRAW = "\x1b[H\x1b[J"
 """To the upper left, and clear from there."""
@@ -75,30 +76,46 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
 def _question(fleet: Fleet, request: FleetRequest, wanted: Wanted) -> Callable[[], Iterator[Answer]]:
     """Return what asks every balancer; raises `LbgenError` when there is none to ask."""
     sockets = places(fleet, wanted.sockets)
-    names = {target.name for target in fleet.targets}
-    if sockets and "haproxy" not in names:
-        raise click.UsageError("--socket is HAProxy's, and haproxy is not among the targets (-t)")
-    written = "nginx" in request.targets or fleet.origins.written(("targets", "nginx"))
-    nginx = fleet.metrics if "nginx" in names and (written or not sockets) else None
-    if not sockets and nginx is None:
-        raise LbgenError(
-            "there is nothing to ask: HAProxy tells what runs on its runtime socket (--socket, or "
-            "targets.haproxy.runtime_socket in the fleet), NGINX on the fleet's metrics listener"
-        )
-    file = None
+    asked = _asked(fleet, request, sockets)
+    if not asked:
+        ways = [
+            *(f"{one.title} tells what runs on its runtime socket (--socket, or targets.{name}.runtime_socket"
+              " in the fleet)" for name, one in TARGETS.items() if one.abilities.runtime_socket),
+            *(f"{one.title} on the fleet's metrics listener" for one in TARGETS.values()
+              if one.abilities.metrics_status),
+        ]  # fmt: skip
+        raise LbgenError(f"there is nothing to ask: {', '.join(ways)}")
+    return lambda: (answer for one in asked for answer in one())
+
+
+def _asked(
+    fleet: Fleet, request: FleetRequest, sockets: tuple[str, ...]
+) -> list[Callable[[], Iterator[Answer]]]:
+    """Return what asks each kind of balancer; raises `click.UsageError` for sockets of none of them."""
+    asked: list[Callable[[], Iterator[Answer]]] = []
     if sockets:
-        haproxy = fleet._replace(
-            targets=tuple(target for target in fleet.targets if target.name == "haproxy")
-        )
-        file = read_haproxy(render(haproxy, "haproxy", secrets=StandInSecrets())[0].text)
+        target = _with_sockets(fleet)
+        alone = fleet._replace(targets=(fleet.target(target),))
+        file = TARGETS[target].read(render(alone, target, secrets=StandInSecrets())[0].text)
+        asked.append(lambda: (runtime_status(target, place, file) for place in sockets))
+    for name in (one.name for one in fleet.targets if TARGETS[one.name].abilities.metrics_status):
+        written = name in request.targets or fleet.origins.written(("targets", name))
+        if fleet.metrics is not None and (written or not sockets):
+            asked.append(partial(_counted, name, fleet.metrics))
+    return asked
 
-    def ask() -> Iterator[Answer]:
-        if file is not None:
-            yield from (haproxy_status(place, file) for place in sockets)
-        if nginx is not None:
-            yield nginx_status(nginx, RealSecrets())
 
-    return ask
+def _with_sockets(fleet: Fleet) -> str:
+    """Return the target whose sockets are asked; raises `click.UsageError` when there is none."""
+    for one in fleet.targets:
+        if TARGETS[one.name].abilities.runtime_socket:
+            return one.name
+    able = next(one for one in TARGETS.values() if one.abilities.runtime_socket)
+    raise click.UsageError(f"--socket is {able.title}'s, and {able.name} is not among the targets (-t)")
+
+
+def _counted(target: str, metrics: Metrics) -> Iterator[Answer]:
+    yield counted_status(target, metrics, RealSecrets())
 
 
 def _show(console: Console, answers: list[Answer], wanted: Wanted) -> None:
@@ -134,7 +151,7 @@ def _code(answers: list[Answer], wanted: Wanted) -> int:
     if any(isinstance(answer, NoStatus) for answer in answers):
         return 2
     differ = any(
-        isinstance(answer, HaproxyStatus) and (answer.differences or answer.unchecked) for answer in answers
+        isinstance(answer, RuntimeStatus) and (answer.differences or answer.unchecked) for answer in answers
     )
     return 1 if differ and wanted.exit_code else 0
 

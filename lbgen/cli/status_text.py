@@ -5,29 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lbgen.deploy.running import UNRESOLVED
-from lbgen.deploy.status import HaproxyStatus, NoStatus
+from lbgen.deploy.status import NoStatus, RuntimeStatus
 from lbgen.problems import printable
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lbgen.deploy.running import RunningServer
-    from lbgen.deploy.status import NginxStatus
+    from lbgen.deploy.status import CountedStatus
 
 _UNCHECKED = "is not checked: no health check of it has finished since HAProxy started"
 _HEAD = ("", "state", "weight", "in flight", "queued", "req/s", "last check")
 
 
-def text_of(status: HaproxyStatus | NginxStatus) -> str:
+def text_of(status: RuntimeStatus | CountedStatus) -> str:
     """Return what people read: what the balancer says cannot steer their terminal."""
-    return printable(_haproxy(status) if isinstance(status, HaproxyStatus) else _nginx(status))
+    return printable(_runtime(status) if isinstance(status, RuntimeStatus) else _counted(status))
 
 
-def value_of(status: HaproxyStatus | NginxStatus | NoStatus) -> dict[str, Any]:
+def value_of(status: RuntimeStatus | CountedStatus | NoStatus) -> dict[str, Any]:
     """Return the same as JSON's types."""
-    if isinstance(status, HaproxyStatus):
+    if isinstance(status, RuntimeStatus):
         return {
-            "target": "haproxy",
+            "target": status.target,
             "place": status.place,
             "version": status.version,
             "uptime_s": status.uptime_s,
@@ -36,10 +37,10 @@ def value_of(status: HaproxyStatus | NginxStatus | NoStatus) -> dict[str, Any]:
         }
     if isinstance(status, NoStatus):
         return {"target": status.target, "place": status.place, "error": status.error}
-    return {"target": "nginx", **status._asdict(), "error": None}
+    return {**status._asdict(), "error": None}
 
 
-def _pool_value(status: HaproxyStatus, name: str) -> dict[str, Any]:
+def _pool_value(status: RuntimeStatus, name: str) -> dict[str, Any]:
     return {
         "name": name,
         **status.pools[name]._asdict(),
@@ -68,8 +69,8 @@ def _server_value(server: RunningServer) -> dict[str, Any]:
     }
 
 
-def _haproxy(status: HaproxyStatus) -> str:
-    lines = [f"haproxy {status.version} at {status.place}, running for {_duration(status.uptime_s)}"]
+def _runtime(status: RuntimeStatus) -> str:
+    lines = [f"{status.target} {status.version} at {status.place}, running for {_duration(status.uptime_s)}"]
     for name, pool in status.pools.items():
         servers = [server for server in status.of(name) if not server.admin & UNRESOLVED]
         total = (f"pool {name}", "", "", f"{pool.in_flight}", f"{pool.queued}", f"{pool.rate}", "")
@@ -102,11 +103,13 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
         yield "  ".join(words).rstrip()
 
 
-def _nginx(status: NginxStatus) -> str:
+def _counted(status: CountedStatus) -> str:
+    title = TARGETS[status.target].title
     return (
-        f"nginx at {status.place}: {status.writing - 1} requests in flight, {status.active} open connections "
-        f"({status.reading} sending a request, {status.waiting} idle), {status.requests} requests since its "
-        f"start\nOpen-source NGINX counts nothing by server: whom a request went to is in its access log."
+        f"{status.target} at {status.place}: {status.writing - 1} requests in flight, {status.active} open "
+        f"connections ({status.reading} sending a request, {status.waiting} idle), {status.requests} "
+        f"requests since its start\nOpen-source {title} counts nothing by server: whom a request went to is in its "
+        "access log."
     )
 
 

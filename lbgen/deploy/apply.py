@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.deploy.backup import BACKUP, Backup
 from lbgen.deploy.in_step import changed, loaded, names_for
-from lbgen.deploy.inventory import READERS
 from lbgen.deploy.kept import through_reload
 from lbgen.deploy.live import change, obstacle
 from lbgen.deploy.plan import MAX_CHANGE, make_plan
@@ -34,10 +33,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lbgen.deploy.changes import Render
-    from lbgen.deploy.inventory import Inventory
     from lbgen.deploy.plan import Plan
     from lbgen.deploy.reload import Reload
     from lbgen.render import RenderedFile
+    from lbgen.targets.inventory import Inventory
 
 LOCK_WAIT_S = 60.0
 CANDIDATE = ".lbgen-candidate"
@@ -227,7 +226,7 @@ def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
         for line in job.smoke():
             say(line)
     elif job.reload:
-        with through_reload(job.socket, plan.files[0].path, *_old_and_new(plan), say):
+        with through_reload(job.target, job.socket, plan.files[0].path, *_old_and_new(plan), say):
             job.reload.act()
             loaded(job.directory)
             say(f"{job.target}: reloaded ({job.reload.words})")
@@ -259,7 +258,7 @@ def _not_loaded(plan: Plan, job: Job) -> str:
 
 
 def _old_and_new(plan: Plan) -> tuple[Inventory, Inventory]:
-    read, main = READERS[plan.target], plan.files[0]
+    read, main = TARGETS[plan.target].read, plan.files[0]
     return read(main.old), read(main.new)
 
 
@@ -294,8 +293,8 @@ def _reload_back(job: Job, reload: Reload, say: Callable[[str], None]) -> bool:
     time.sleep(TARGETS[job.target].program.settle_s)
     main = job.directory / job.files[0].path
     text = read_text(main, errors="surrogateescape")
-    file = READERS[job.target](text)
-    with through_reload(job.socket, main, file, file, say):
+    file = TARGETS[job.target].read(text)
+    with through_reload(job.target, job.socket, main, file, file, say):
         reload.act()
         loaded(job.directory)
         return job.runs_again(text)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from lbgen.deploy.change import FILES, NONE, RELOAD, RESTART, RUNTIME, Change
 from lbgen.deploy.client_keys import clients_changed
 from lbgen.deploy.fleet_diff import fleet_changes
-from lbgen.deploy.inventory import READERS, statements
 from lbgen.deploy.inventory_diff import Lines, counted, file_changes
 from lbgen.files import body
 from lbgen.fleet.load import load
@@ -19,6 +18,8 @@ from lbgen.fleet.show import shown_values
 from lbgen.fleet.source import Source
 from lbgen.problems import LbgenError
 from lbgen.render import FLEET_FILE
+from lbgen.targets.inventory import statements
+from lbgen.targets.registry import TARGETS
 from lbgen.targets.service import DROP_IN
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def changes_of(
 
     `again` renders another fleet as the new one was: so is found what its fleet does not explain.
     """
-    main, read = files[0], READERS[target]
-    in_files = list(file_changes(read(main.old), read(main.new), socket=socket and target == "haproxy"))
+    main, read = files[0], TARGETS[target].read
+    in_files = list(file_changes(read(main.old), read(main.new), socket=socket))
     before, after = _fleets(files, directory / FLEET_FILE)
     if after is None or (before is None and main.old):
         changes = in_files
@@ -111,7 +112,7 @@ def _unexplained(
         text = again(before)[0].text
     except LbgenError:  # such as a secret of the old fleet that is gone
         return
-    if READERS[target](text) != READERS[target](main.old):
+    if TARGETS[target].read(text) != TARGETS[target].read(main.old):
         yield _other_lines(main, text, RELOAD if in_files else NONE)
 
 

@@ -9,8 +9,8 @@ from lbgen.deploy.running import FORCED_DRAIN, FORCED_MAINT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from lbgen.deploy.inventory import Inventory, ServerEntry
     from lbgen.deploy.running import RunningServer
+    from lbgen.targets.inventory import Inventory, ServerEntry
 
     Servers = Mapping[tuple[str, str], RunningServer]
 

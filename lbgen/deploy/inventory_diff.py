@@ -11,7 +11,7 @@ from lbgen.deploy.live import can_add, has_ip
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lbgen.deploy.inventory import Inventory, PoolEntry, ServerEntry
+    from lbgen.targets.inventory import Inventory, PoolEntry, ServerEntry
 
 
 class Lines(NamedTuple):

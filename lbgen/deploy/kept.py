@@ -21,14 +21,14 @@ from lbgen.deploy.runtime_socket import RuntimeSocket, number
 from lbgen.files import replace_file
 from lbgen.problems import LbgenError
 from lbgen.reading import read_text
-from lbgen.targets.haproxy.quoting import quote
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from lbgen.deploy.inventory import Inventory, ServerEntry
     from lbgen.deploy.running import RunningServer
+    from lbgen.targets.inventory import Inventory, ServerEntry
 
 STATE_FILE = ".lbgen-kept-servers"
 NEW_PROCESS_S = 15.0
@@ -83,10 +83,10 @@ def _state(file: Inventory, pool: str, name: str) -> str:
 
 
 @contextmanager
-def through_reload(
-    place: str | None, main: Path, old: Inventory, new: Inventory, say: Callable[[str], None]
+def through_reload(  # noqa: PLR0913, PLR0917 - one value each
+    target: str, place: str | None, main: Path, old: Inventory, new: Inventory, say: Callable[[str], None]
 ) -> Iterator[None]:
-    """Reload HAProxy inside this: what was taken out at run time stays out, and is said.
+    """Reload a balancer inside this: what was taken out at run time stays out, and is said.
 
     `main`: the file that is about to be loaded, which says `new`. It is as it was when this ends.
     """
@@ -97,25 +97,25 @@ def through_reload(
         pid = RuntimeSocket(place).info().pid
         held = kept(place, old, new)
     except LbgenError as error:
-        say(f"haproxy: what was drained at run time is not known, and would be forgotten: {error}")
+        say(f"{target}: what was drained at run time is not known, and would be forgotten: {error}")
         yield
         return
     if not held:
         (main.parent / STATE_FILE).unlink(missing_ok=True)  # of an apply that was killed
         yield
         return
-    with _told_to_the_new_process(place, main, held, new):
+    with _told_to_the_new_process(target, place, main, held, new):
         yield
         _see_to_it(place, held, pid, say)
 
 
 @contextmanager
 def _told_to_the_new_process(
-    place: str, main: Path, held: tuple[Kept, ...], new: Inventory
+    target: str, place: str, main: Path, held: tuple[Kept, ...], new: Inventory
 ) -> Iterator[None]:
     state = main.parent / STATE_FILE
     text = read_text(main, errors="surrogateescape")
-    naming = _naming(text, _folder_of_haproxy(place, main) / STATE_FILE)
+    naming = _naming(target, text, _folder_of_haproxy(place, main) / STATE_FILE)
     try:
         state.unlink(missing_ok=True)  # a link would lead elsewhere
         replace_file(state, _state_text(held, new))
@@ -136,13 +136,13 @@ def _folder_of_haproxy(place: str, main: Path) -> PurePosixPath:
     return path.parent if alone else PurePosixPath(main.resolve().parent)
 
 
-def _naming(text: str, state: PurePosixPath) -> str:
+def _naming(target: str, text: str, state: PurePosixPath) -> str:
     """Return the main file with two more lines; empty where they do not fit in."""
     lines = text.splitlines(keepends=True)
     named = ("global\n", "defaults lbgen\n")
     if "server-state-file" in text or any(lines.count(line) != 1 for line in named):
         return ""
-    added = (f"server-state-file {quote(str(state))}", "load-server-state-from-file global")
+    added = (f"server-state-file {TARGETS[target].quote(str(state))}", "load-server-state-from-file global")
     for line, more in zip(named, added, strict=True):
         lines.insert(lines.index(line) + 1, f"    {more}\n")
     return "".join(lines)

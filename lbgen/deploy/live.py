@@ -20,8 +20,8 @@ from lbgen.units import is_ip
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from lbgen.deploy.inventory import Inventory, PoolEntry, ServerEntry
     from lbgen.deploy.running import RunningServer
+    from lbgen.targets.inventory import Inventory, PoolEntry, ServerEntry
 
     Servers = dict[tuple[str, str], RunningServer]
 

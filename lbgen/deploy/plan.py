@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.deploy.backup import Backup
 from lbgen.deploy.change import RELOAD, RESTART, UNFINISHED, Change
 from lbgen.deploy.changes import changes_of
-from lbgen.deploy.inventory import READERS
 from lbgen.files import compare, diff
 from lbgen.render import fingerprint
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from lbgen.deploy.changes import Render
-    from lbgen.deploy.inventory import Inventory
     from lbgen.deploy.kept import Kept
     from lbgen.files import Change as FileChange
     from lbgen.render import RenderedFile
+    from lbgen.targets.inventory import Inventory
 
 MAX_CHANGE = 0.3
 """How much of a pool may be taken out at once without being asked for."""
@@ -91,7 +91,7 @@ def make_plan(
     """
     compared = tuple(compare(directory, files))
     main = compared[0]
-    read = READERS[target]
+    read = TARGETS[target].read
     changes = changes_of(target, directory, compared, socket=socket, again=again)
     if unfinished := Backup(directory, files[0].path).unfinished:
         changes.append(Change("changed", UNFINISHED))

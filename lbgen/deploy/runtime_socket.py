@@ -13,7 +13,7 @@ from lbgen.problems import LbgenError, printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from lbgen.deploy.inventory import Inventory, ServerEntry
+    from lbgen.targets.inventory import Inventory, ServerEntry
 
 TIMEOUT_S = 10.0
 """For connecting, and between two parts of an answer."""

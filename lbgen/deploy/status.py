@@ -1,4 +1,4 @@
-"""What runs now: HAProxy's servers by its runtime socket, and the little that open-source NGINX tells."""
+"""What runs now: servers by a runtime socket, or the little that a metrics listener counts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from lbgen.deploy.differences import differences
 from lbgen.deploy.running import pools_of, servers_of
 from lbgen.deploy.runtime_socket import RuntimeSocket
 from lbgen.problems import LbgenError
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lbgen.deploy.differences import Difference
-    from lbgen.deploy.inventory import Inventory
     from lbgen.deploy.running import RunningPool, RunningServer
     from lbgen.model import Metrics
     from lbgen.secret_values import RealSecrets
+    from lbgen.targets.inventory import Inventory
     from lbgen.units import Address
 
 STUB_STATUS = "/stub_status"
@@ -33,9 +34,10 @@ _STUB = re.compile(
 )
 
 
-class HaproxyStatus(NamedTuple):
-    """What one HAProxy process runs."""
+class RuntimeStatus(NamedTuple):
+    """What one process runs, by its runtime socket."""
 
+    target: str
     place: str
     version: str
     uptime_s: int
@@ -58,9 +60,10 @@ class HaproxyStatus(NamedTuple):
         return [server for (name, _), server in self.servers.items() if name == pool]
 
 
-class NginxStatus(NamedTuple):
-    """What one NGINX counts, all its workers and listeners together; none of it by server."""
+class CountedStatus(NamedTuple):
+    """What a metrics listener counts, of all workers and listeners together; none of it by server."""
 
+    target: str
     place: str
     active: int
     """Open connections of clients."""
@@ -82,15 +85,16 @@ class NoStatus(NamedTuple):
     error: str
 
 
-def haproxy_status(place: str, file: Inventory) -> HaproxyStatus | NoStatus:
+def runtime_status(target: str, place: str, file: Inventory) -> RuntimeStatus | NoStatus:
     """Ask one runtime socket; `file`: what should run."""
     socket = RuntimeSocket(place)
     try:
         info, stats, states = socket.info(), socket.stats(), socket.states()
     except LbgenError as error:
-        return NoStatus("haproxy", place, str(error))
+        return NoStatus(target, place, str(error))
     servers = servers_of(stats, states)
-    return HaproxyStatus(
+    return RuntimeStatus(
+        target,
         place,
         info.version,
         info.uptime_s,
@@ -100,20 +104,20 @@ def haproxy_status(place: str, file: Inventory) -> HaproxyStatus | NoStatus:
     )
 
 
-def nginx_status(metrics: Metrics, secrets: RealSecrets) -> NginxStatus | NoStatus:
+def counted_status(target: str, metrics: Metrics, secrets: RealSecrets) -> CountedStatus | NoStatus:
     """Ask the metrics listener."""
-    bind = metrics.binds[0]
+    title, bind = TARGETS[target].title, metrics.binds[0]
     place = bind._replace(host=_EVERY_ADDRESS.get(bind.host, bind.host))
     url = f"http://{place}{STUB_STATUS}"
     try:
         text = _fetched(place, _authorization(metrics, secrets))
     except (OSError, HTTPException, LbgenError) as error:
         said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        return NoStatus("nginx", url, f"{url}: no answer from NGINX: {said}")
+        return NoStatus(target, url, f"{url}: no answer from {title}: {said}")
     found = _STUB.search(text)
     if found is None:
-        return NoStatus("nginx", url, f"{url}: answers something else than NGINX's stub_status")
-    return NginxStatus(url, *map(int, found.groups()))
+        return NoStatus(target, url, f"{url}: answers something else than {title}'s stub_status")
+    return CountedStatus(target, url, *map(int, found.groups()))
 
 
 def _authorization(metrics: Metrics, secrets: RealSecrets) -> dict[str, str]:

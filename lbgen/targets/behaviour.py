@@ -16,5 +16,7 @@ class Behaviour(NamedTuple):
 
     choosers: Mapping[str, Callable[[Mapping[str, Any]], Chooser]]
     """By strategy: makes a balancer's chooser from the parameters, where it is not the strategy's own."""
+    learns: Callable[[Fleet, Pool], bool]
+    """Tells whether it learns where requests of a pool belong, and can be made to forget it."""
     further: Callable[[Fleet, Pool], Mapping[str, object]]
     """Returns more parameters for the chooser of a pool, where versions or settings make a difference."""

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lbgen.model import Fleet, Pool, Secret, TargetSettings
     from lbgen.problems import Problem
     from lbgen.targets.behaviour import Behaviour
+    from lbgen.targets.inventory import Inventory
     from lbgen.targets.program import Checks, Program
     from lbgen.targets.settings import SettingsTable
     from lbgen.vocabulary import Feature, Refused, Support, Version
@@ -98,6 +99,10 @@ class Abilities(NamedTuple):
     """True: it takes caps and weights from ``lbgen agent``."""
     backup_beside_affinity: bool = False
     """True: a pool may have backups where requests are bound to servers, or chosen at random."""
+    runtime_socket: bool = False
+    """True: its servers can be seen and changed over a socket while it runs."""
+    metrics_status: bool = False
+    """True: its metrics listener counts connections and requests, as ``stub_status`` does."""
     peers: bool = False
     """True: balancers share what they learn, on the addresses of `balancers.peers`."""
     proxy_from_all: bool = False
@@ -159,6 +164,9 @@ class Target(Protocol):
 
     def notes(self, fleet: Fleet) -> Iterator[str]:
         """Yield what the configuration costs, for people to know; nothing here is a problem."""
+
+    def read(self, text: str) -> Inventory:
+        """Return what a main file says, made by this target or changed by hand since."""
 
     def room(self, settings: TargetSettings) -> Room:
         """Return how many connections it may have with these settings."""

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from lbgen.deploy.inventory import Inventory, read_haproxy
 from lbgen.deploy.kept import Kept, kept, through_reload
 from lbgen.model import State
 from lbgen.problems import LbgenError
 from lbgen.render import render
+from lbgen.targets.haproxy.read import read
+from lbgen.targets.inventory import Inventory
 from tests import factory
 from tests.deploy.fake_haproxy import FakeHaproxy, Server
 
@@ -19,7 +20,7 @@ def text(state: State = State.UP, names: str = "gpu-[0-1]:8000") -> str:
 
 
 def file(state: State = State.UP, names: str = "gpu-[0-1]:8000") -> Inventory:
-    return read_haproxy(text(state, names))
+    return read(text(state, names))
 
 
 def found(tmp_path: Path, server: Server, old: Inventory, new: Inventory) -> list[str]:
@@ -60,7 +61,7 @@ def reloaded(tmp_path: Path, main: Path, *, restores: bool) -> tuple[str, str, l
     """Return the main file and the state file as the new process sees them, and what is said."""
     said: list[str] = []
     with FakeHaproxy(tmp_path / "s", **{"gpu-0": Server(admin=8), "gpu-1": Server()}) as one:
-        with through_reload(str(one.path), main, file(), file(), said.append):
+        with through_reload("haproxy", str(one.path), main, file(), file(), said.append):
             seen = main.read_text()
             state = (main.parent / ".lbgen-kept-servers").read_text()
             one.pid += 1
@@ -107,7 +108,7 @@ def test_a_reload_that_fails_leaves_the_file_as_it_is(tmp_path: Path) -> None:
     with (
         FakeHaproxy(tmp_path / "s", **{"gpu-0": Server(admin=8)}) as one,
         pytest.raises(LbgenError, match="no"),
-        through_reload(str(one.path), main, file(), file(), lambda _: None),
+        through_reload("haproxy", str(one.path), main, file(), file(), lambda _: None),
     ):
         raise LbgenError("no")
     assert main.read_text() == text()
@@ -117,13 +118,15 @@ def test_what_a_killed_apply_left_goes(tmp_path: Path) -> None:
     (tmp_path / ".lbgen-kept-servers").write_text("1\n")
     with (
         FakeHaproxy(tmp_path / "s", **{"gpu-0": Server()}) as one,
-        through_reload(str(one.path), tmp_path / "haproxy.cfg", file(), file(), lambda _: None),
+        through_reload("haproxy", str(one.path), tmp_path / "haproxy.cfg", file(), file(), lambda _: None),
     ):
         assert not (tmp_path / ".lbgen-kept-servers").exists()
 
 
 def test_without_an_answer_it_is_said_that_nothing_is_known(tmp_path: Path) -> None:
     said: list[str] = []
-    with through_reload(str(tmp_path / "nobody"), tmp_path / "haproxy.cfg", file(), file(), said.append):
+    with through_reload(
+        "haproxy", str(tmp_path / "nobody"), tmp_path / "haproxy.cfg", file(), file(), said.append
+    ):
         pass
     assert "what was drained at run time is not known" in said[0]

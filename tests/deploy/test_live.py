@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from lbgen.cli.plan_words import summary
-from lbgen.deploy.inventory import Inventory, read_haproxy
 from lbgen.deploy.live import _parameters, can_add, change, obstacle
 from lbgen.deploy.plan import make_plan
 from lbgen.files import write_files
 from lbgen.model import Pool, ServerTls, StrategyChoice
 from lbgen.problems import LbgenError
 from lbgen.render import render
+from lbgen.targets.haproxy.read import read
+from lbgen.targets.inventory import Inventory
 from tests import factory
 from tests.deploy.fake_haproxy import FakeHaproxy, Server
 
@@ -22,7 +23,7 @@ def pool(names: str, **values: object) -> Pool:
 
 def inventory(one: Pool) -> Inventory:
     fleet = factory.fleet(one, targets=(factory.settings("haproxy", "2.6"),))
-    return read_haproxy(render(fleet, "haproxy")[0].text)
+    return read(render(fleet, "haproxy")[0].text)
 
 
 def addable(one: Pool) -> bool:

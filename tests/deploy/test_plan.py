@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbgen.cli.plan_words import gathered, summary
-from lbgen.deploy.inventory import READERS
 from lbgen.deploy.inventory_diff import file_changes
 from lbgen.deploy.plan import make_plan
 from lbgen.files import write_files
 from lbgen.model import Pool, State, StrategyChoice
 from lbgen.render import render
+from lbgen.targets.registry import TARGETS as BY_NAME
 from tests import factory
 
-TARGETS = ("nginx", "haproxy")
+TARGETS = tuple(BY_NAME)
 
 
 def chat(**values: object) -> Pool:
@@ -122,7 +122,7 @@ LINES = st.lists(st.sampled_from(TEXTS.strip("\n").replace("\n", "|").split("|")
 @pytest.mark.parametrize("target", TARGETS)
 @given(old=LINES, new=LINES)
 def test_whatever_others_wrote_is_read(target: str, old: list[str], new: list[str]) -> None:
-    before, after = (READERS[target]("\n".join(lines)) for lines in (old, new))
+    before, after = (BY_NAME[target].read("\n".join(lines)) for lines in (old, new))
     told = list(file_changes(before, after, socket=True))
     assert bool(told) == (before != after)
     assert list(gathered(told)) or not told

@@ -8,12 +8,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 from lbgen.cli.status_text import text_of, value_of
-from lbgen.deploy.inventory import Inventory, read_haproxy
 from lbgen.deploy.running import RunningPool
-from lbgen.deploy.status import HaproxyStatus, NginxStatus, NoStatus, haproxy_status, nginx_status
+from lbgen.deploy.status import CountedStatus, NoStatus, RuntimeStatus, counted_status, runtime_status
 from lbgen.model import Metrics, Secret
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets
+from lbgen.targets.haproxy.read import read
+from lbgen.targets.inventory import Inventory
 from lbgen.units import Address
 from tests import factory
 from tests.deploy.fake_haproxy import FakeHaproxy, Server
@@ -26,13 +27,13 @@ STUB = (
 def inventory(**values: object) -> Inventory:
     pool = factory.pool(servers=factory.servers("10.0.0.1:8000", **values))
     fleet = factory.fleet(pool, targets=(factory.settings("haproxy", "2.6"),))
-    return read_haproxy(render(fleet, "haproxy")[0].text)
+    return read(render(fleet, "haproxy")[0].text)
 
 
-def asked(tmp_path: Path, file: Inventory, **server: object) -> HaproxyStatus:
+def asked(tmp_path: Path, file: Inventory, **server: object) -> RuntimeStatus:
     with FakeHaproxy(tmp_path / "s", **{"10.0.0.1": Server(**server)}) as one:
-        status = haproxy_status(str(one.path), file)
-    assert isinstance(status, HaproxyStatus)
+        status = runtime_status("haproxy", str(one.path), file)
+    assert isinstance(status, RuntimeStatus)
     return status
 
 
@@ -67,8 +68,8 @@ def test_what_a_lying_socket_says_cannot_steer_the_terminal(tmp_path: Path) -> N
 
 def test_the_table_and_what_differs(tmp_path: Path) -> None:
     with FakeHaproxy(tmp_path / "s", **{"10.0.0.1": Server(weight=5, admin=8), "x": Server()}) as one:
-        status = haproxy_status(str(one.path), inventory(weight=2))
-    assert isinstance(status, HaproxyStatus)
+        status = runtime_status("haproxy", str(one.path), inventory(weight=2))
+    assert isinstance(status, RuntimeStatus)
     found = [f"{one.server} {one.words}" for one in status.differences]
     assert found == [
         "10.0.0.1 runs with weight 5, in the file 2",
@@ -90,15 +91,15 @@ def test_text_of_a_pool(tmp_path: Path) -> None:
 
 def test_empty_places_are_counted_and_not_listed(tmp_path: Path) -> None:
     with FakeHaproxy(tmp_path / "s", **{"10.0.0.1": Server(), "x": Server(admin=0x20)}) as one:
-        status = haproxy_status(str(one.path), inventory())
-    assert isinstance(status, HaproxyStatus)
+        status = runtime_status("haproxy", str(one.path), inventory())
+    assert isinstance(status, RuntimeStatus)
     text = text_of(status._replace(pools={"chat": RunningPool(0, 0, 0)}))
     assert text.count("\n  x ") == 1, "as a difference only"
     assert "places for servers that are not discovered: 1" in text
 
 
 def test_a_place_where_nobody_answers(tmp_path: Path) -> None:
-    status = haproxy_status(str(tmp_path / "nobody"), inventory())
+    status = runtime_status("haproxy", str(tmp_path / "nobody"), inventory())
     assert isinstance(status, NoStatus)
     assert "no answer on the runtime socket" in status.error
     assert value_of(status)["error"] == status.error
@@ -133,11 +134,11 @@ def test_nginx_with_a_password() -> None:
         return (200, STUB) if known and request.path == "/stub_status" else (401, "")
 
     with web(answer) as metrics:
-        status = nginx_status(metrics, RealSecrets({"PASSWORD": "pw"}))
-        wrong = nginx_status(metrics, RealSecrets({"PASSWORD": "other"}))
-        none = nginx_status(metrics, RealSecrets({}))
-    assert isinstance(status, NginxStatus)
-    assert status[1:] == (7, 16, 15, 34, 1, 4, 2)
+        status = counted_status("nginx", metrics, RealSecrets({"PASSWORD": "pw"}))
+        wrong = counted_status("nginx", metrics, RealSecrets({"PASSWORD": "other"}))
+        none = counted_status("nginx", metrics, RealSecrets({}))
+    assert isinstance(status, CountedStatus)
+    assert status[2:] == (7, 16, 15, 34, 1, 4, 2)
     assert "3 requests in flight, 7 open connections (1 sending a request, 2 idle), 34 requests" in text_of(
         status
     )
@@ -149,6 +150,6 @@ def test_nginx_with_a_password() -> None:
 
 def test_somebody_else_on_the_metrics_port() -> None:
     with web(lambda _: (200, "hello")) as metrics:
-        status = nginx_status(metrics, RealSecrets({"PASSWORD": "pw"}))
+        status = counted_status("nginx", metrics, RealSecrets({"PASSWORD": "pw"}))
     assert isinstance(status, NoStatus)
     assert "something else than NGINX's stub_status" in status.error

@@ -15,6 +15,7 @@ from lbgen.fleet.schema.listener import CLIENT, CLIENT_NAME, LISTENER
 from lbgen.fleet.schema.pool import POOL
 from lbgen.fleet.schema.route import POOL_NAME
 from lbgen.fleet.schema.settings import BALANCERS, LOGS, METRICS, TARGETS
+from lbgen.targets.registry import TARGETS as ALL
 
 if TYPE_CHECKING:
     from lbgen.fields.base import Node, Value
@@ -94,8 +95,8 @@ FLEET = _Fleet(
         "targets",
         TARGETS,
         doc="What is rendered for, and its settings.",
-        default_doc="NGINX and HAProxy, the oldest supported versions",
-        example={"haproxy": {"version": "3.0"}},
+        default_doc=f"{' and '.join(one.title for one in ALL.values())}, the oldest supported versions",
+        example={TARGETS.fields[-1].name: TARGETS.fields[-1].example},
         instead_of=("target", "outputs"),
     ),
 )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lbgen.model import Fleet, TargetSettings
     from lbgen.problems import Problem
     from lbgen.targets.behaviour import Behaviour
+    from lbgen.targets.inventory import Inventory
     from lbgen.targets.program import Checks, Program
     from lbgen.targets.spec import Output, Part, Room, Secrets, Syntax, Target
 
@@ -37,7 +38,12 @@ class Haproxy:
     strategies = REFUSALS
     support = SUPPORT
     abilities = Abilities(
-        queues=True, active_checks=True, agent_checks=True, peers=True, backup_beside_affinity=True
+        queues=True,
+        active_checks=True,
+        agent_checks=True,
+        peers=True,
+        runtime_socket=True,
+        backup_beside_affinity=True,
     )
 
     def quote(self, text: str) -> Syntax:
@@ -72,6 +78,12 @@ class Haproxy:
     def notes(self, fleet: Fleet) -> Iterator[str]:
         """Yield what the configuration costs."""
         return notes(fleet)
+
+    def read(self, text: str) -> Inventory:
+        """Return what a main file says."""
+        from lbgen.targets.haproxy.read import read  # noqa: PLC0415 - rendering does without
+
+        return read(text)
 
     def room(self, settings: TargetSettings) -> Room:
         """Return how many connections it may have."""

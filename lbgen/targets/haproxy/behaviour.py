@@ -20,4 +20,4 @@ def _further(fleet: Fleet, pool: Pool) -> Mapping[str, object]:
     return {"hashed": True} if hashed else {}
 
 
-BEHAVIOUR = Behaviour({"least_conn": IdleFirst, "random_two": TwoDraws, "session": waiting}, _further)
+BEHAVIOUR = Behaviour({"least_conn": IdleFirst, "random_two": TwoDraws, "session": waiting}, sticks, _further)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lbgen.model import Fleet, TargetSettings
     from lbgen.problems import Problem
     from lbgen.targets.behaviour import Behaviour
+    from lbgen.targets.inventory import Inventory
     from lbgen.targets.program import Checks, Program
     from lbgen.targets.spec import Output, Part, Room, Secrets, Syntax, Target
 
@@ -35,7 +36,7 @@ class Nginx:
     settings = SETTINGS
     strategies = REFUSALS
     support = SUPPORT
-    abilities = Abilities(ejects=True, proxy_from_all=True)
+    abilities = Abilities(ejects=True, metrics_status=True, proxy_from_all=True)
 
     def quote(self, text: str) -> Syntax:
         """Return one literal word of NGINX's language; raises `ValueError`."""
@@ -69,6 +70,12 @@ class Nginx:
     def notes(self, fleet: Fleet) -> Iterator[str]:  # noqa: ARG002 - one signature for all
         """Yield nothing: a request's buffers are released with it, and grow with its body alone."""
         return iter(())
+
+    def read(self, text: str) -> Inventory:
+        """Return what a main file says."""
+        from lbgen.targets.nginx.read import read  # noqa: PLC0415 - rendering does without
+
+        return read(text)
 
     def room(self, settings: TargetSettings) -> Room:
         """Return how many connections it may have."""

@@ -44,4 +44,4 @@ def _further(fleet: Fleet, pool: Pool) -> Mapping[str, object]:
     return {_WAY: homes_of(fleet, pool, fleet.target("nginx"))} if pool.strategy.name == "prefix" else {}
 
 
-BEHAVIOUR = Behaviour({"session": session, "prefix": prefix}, _further)
+BEHAVIOUR = Behaviour({"session": session, "prefix": prefix}, lambda _fleet, _pool: False, _further)
