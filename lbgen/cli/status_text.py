@@ -108,8 +108,8 @@ def _counted(status: CountedStatus) -> str:
     return (
         f"{status.target} at {status.place}: {status.writing - 1} requests in flight, {status.active} open "
         f"connections ({status.reading} sending a request, {status.waiting} idle), {status.requests} "
-        f"requests since its start\nOpen-source {title} counts nothing by server: whom a request went to is in its "
-        "access log."
+        "requests since its start\n"
+        f"Open-source {title} counts nothing by server: whom a request went to is in its access log."
     )
 
 
