@@ -53,7 +53,7 @@ DEFAULT_SEEDS = (1, 2, 3, 4, 5)
     show_default=True,
     metavar="W",
     help="bimodal, fixed, exponential, shared, tenants, chat, agents, NAME:key=value,...; FILE.yaml; "
-    "or a trace: FILE.csv, FILE.jsonl.",
+    "a trace: FILE.csv, FILE.jsonl; or an access log: FILE.log[:key=value,...].",
 )
 @option(
     "--clients",
@@ -210,7 +210,7 @@ def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wan
     if wanted.rate is not None and wanted.loads:
         raise click.UsageError("--rate and --load say the same thing twice: use one of them")
     pool = asked_pool(fleet, wanted.pool)
-    load = workload_of(console, wanted)
+    load = workload_of(console, wanted, pool.name)
     return Question(
         fleet=fleet,
         pool=pool,

@@ -11,6 +11,7 @@ from lbgen.cli.inputs import seconds
 from lbgen.cli.options import nearest
 from lbgen.simulate.calibration import read_calibrations
 from lbgen.simulate.closed import Closed
+from lbgen.simulate.log_replay import Log
 from lbgen.simulate.named import workload
 from lbgen.simulate.setup import WHAT, Incident
 from lbgen.simulate.study import is_closed
@@ -60,9 +61,9 @@ def calibration_of(console: Console, names: tuple[str, ...]) -> Calibration | No
     return found
 
 
-def workload_of(console: Console, wanted: Wanted) -> Workload:
+def workload_of(console: Console, wanted: Wanted, pool: str) -> Workload:
     """Return the load that the options ask for; raises `UsageError` for what makes no sense together."""
-    load = workload(wanted.workload, skip_bad_rows=wanted.skip_bad_rows)
+    load = workload(wanted.workload, skip_bad_rows=wanted.skip_bad_rows, pool=pool)
     note_trace(console, load)
     if wanted.think and not wanted.clients:
         raise click.UsageError("--think is how long --clients think: say how many there are")
@@ -78,7 +79,10 @@ def workload_of(console: Console, wanted: Wanted) -> Workload:
 
 
 def note_trace(console: Console, load: Workload) -> None:
-    """Say what was done to a trace when it was read."""
+    """Say what was done to a trace when it was read, and what of a log was assumed."""
+    if isinstance(load, Log):
+        for line in load.said:
+            console.note(f"{load.name}: {line}")
     if isinstance(load, Trace):
         if load.skipped:
             console.note(f"{load.name}: {load.skipped} bad rows left out")

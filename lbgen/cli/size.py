@@ -15,6 +15,7 @@ from lbgen.cli.progress import Progress
 from lbgen.cli.reports import PAGE, PICTURE, expect_writable, write_report
 from lbgen.cli.simulate_inputs import calibration_of, note_trace
 from lbgen.render import builtin_templates
+from lbgen.simulate.log_load import read_log
 from lbgen.simulate.named import workload
 from lbgen.simulate.objective import parse_objective
 from lbgen.simulate.prices import price_of
@@ -31,10 +32,13 @@ if TYPE_CHECKING:
     from lbgen.cli.options import FleetRequest
     from lbgen.model import Fleet
     from lbgen.simulate.size import Sized
+    from lbgen.simulate.workload import Workload
 
 DEFAULT_SEEDS = (1, 2, 3, 4, 5)
 NEAR, CURVE = (1, 1), (3, 4)
 """How many fewer and more servers are run besides: for the table, and for the curve of a report."""
+BUSIEST_S = 600.0
+"""A pool is sized for the busiest stretch of a log that has such a length, unless its terms say otherwise."""
 USUAL_TRIES = 8
 """Numbers of servers that are tried for a strategy, about: what the progress counts with."""
 
@@ -45,6 +49,7 @@ class Wanted(NamedTuple):
     objective: str
     pools: tuple[str, ...]
     workload: str
+    log: str | None
     rate: float | None
     strategies: tuple[str, ...]
     profiles: tuple[str, ...]
@@ -75,6 +80,12 @@ class Wanted(NamedTuple):
     show_default=True,
     metavar="W",
     help="As of simulate: bimodal, shared, agents:sessions=200, FILE.yaml, a trace.",
+)
+@option(
+    "--log",
+    metavar="FILE[:key=value,...]",
+    help="An access log as the load: lbgen's, other JSON, HAProxy's httplog, or combined. Keys: "
+    "stream_bytes, answer_bytes, prompt_bytes, prompt, streams, session, pool, window.",
 )
 @option("--rate", type=Amount(MOST_RATE), metavar="R", help="Requests a second.")
 @option("--strategy", "strategies", multiple=True, metavar="S", help="A strategy; may be repeated.")
@@ -175,16 +186,12 @@ def _kinds(question: Question, costs: Costs) -> list[str]:
 
 def _questions(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wanted) -> Iterator[Question]:
     """Yield one question for each pool."""
-    load = workload(wanted.workload, skip_bad_rows=wanted.skip_bad_rows)
-    note_trace(console, load)
-    if is_closed(load) and wanted.rate:
-        raise click.UsageError("--rate: clients that wait for answers have no rate of their own")
-    if not is_closed(load) and not wanted.rate and load.own_rate is None:
-        raise click.UsageError(f"{load.name} has no rate of its own: say how much comes with --rate")
     for name in dict.fromkeys(wanted.pools) or (None,):
+        pool = asked_pool(fleet, name)
+        load = _load(console, wanted, pool.name)
         yield Question(
             fleet=fleet,
-            pool=asked_pool(fleet, name),
+            pool=pool,
             strategies=tuple(strategy_name(one) for one in wanted.strategies),
             targets=request.targets,
             workload=load,
@@ -196,6 +203,20 @@ def _questions(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wa
             agent=KvAgent,
             calibration=calibration_of(console, wanted.calibrate),
         )
+
+
+def _load(console: Console, wanted: Wanted, pool: str) -> Workload:
+    """Return what comes to a pool."""
+    if wanted.log is None:
+        load = workload(wanted.workload, skip_bad_rows=wanted.skip_bad_rows, pool=pool)
+    else:
+        load = read_log(wanted.log, pool=pool, busiest_s=BUSIEST_S)
+    note_trace(console, load)
+    if is_closed(load) and wanted.rate:
+        raise click.UsageError("--rate: clients that wait for answers have no rate of their own")
+    if not is_closed(load) and not wanted.rate and load.own_rate is None:
+        raise click.UsageError(f"{load.name} has no rate of its own: say how much comes with --rate")
+    return load
 
 
 def _show(console: Console, wanted: Wanted, found: Sequence[Sized], costs: Costs) -> None:

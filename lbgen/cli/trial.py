@@ -247,7 +247,7 @@ def _question(fleet: Fleet, wanted: Wanted) -> Question:
         pool=pool,
         strategies=names or _usual(pool),
         targets=tuple(one.name for one in fleet.targets if one.name in TARGETS),
-        workload=workload(wanted.workload),
+        workload=workload(wanted.workload, pool=pool.name),
         requests=wanted.requests,
         seeds=(wanted.seed,),
         rate_per_s=wanted.rate,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lbgen.problems import LbgenError
 from lbgen.simulate.arrivals import ARRIVALS
 from lbgen.simulate.conversations import Agents, Chat, span
+from lbgen.simulate.log_load import is_log, read_log
 from lbgen.simulate.traces import read_trace
 from lbgen.simulate.workload import Bimodal, Exponential, Fixed, Generated, Shared, Tenants
 from lbgen.simulate.workload_file import MOST_TOKENS, read_workload
@@ -28,10 +29,15 @@ SPANS = {("agents", "results"), ("agents", "output")}
 """Parameters that are ranges of tokens."""
 
 
-def workload(text: str, *, skip_bad_rows: bool = False) -> Workload:
-    """Return the workload that a text stands for; raises `LbgenError` (`FleetError` for a trace's rows)."""
+def workload(text: str, *, skip_bad_rows: bool = False, pool: str | None = None) -> Workload:
+    """Return the workload that a text stands for; raises `LbgenError` (`FleetError` for a trace's rows).
+
+    `pool`: whose lines of a log count, where it names pools.
+    """
     if text.endswith(FILE_ENDINGS):
         return read_workload(Path(text))
+    if is_log(text):
+        return read_log(text, pool=pool)
     if text.endswith(TRACE_ENDINGS) or "/" in text:
         return read_trace(Path(text), skip_bad_rows=skip_bad_rows)
     name, _, rest = text.partition(":")
@@ -40,7 +46,7 @@ def workload(text: str, *, skip_bad_rows: bool = False) -> Workload:
         advice = (
             f"did you mean {near[0]}?"
             if near
-            else f"there are {', '.join(WORKLOADS)}, and .yaml, .csv and .jsonl"
+            else f"there are {', '.join(WORKLOADS)}, and .yaml, .csv, .jsonl and .log"
         )
         raise LbgenError(f"'{name}' is not a workload: {advice}")
     return WORKLOADS[name](dict(_parameter(name, word) for word in rest.split(",") if word))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lbgen.simulate.charts import Chart, lines_of
+from lbgen.simulate.log_replay import Log
 from lbgen.simulate.picture import drawn
 from lbgen.simulate.report import Page, Section, html, known
 from lbgen.simulate.size_text import Costs, saved, size_columns, size_headline, size_words
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from lbgen.simulate.size import Needed, Sized, Step
+    from lbgen.simulate.needed import Needed, Step
+    from lbgen.simulate.size import Sized
 
 CAPTION = "The objective's figure against the number of servers; logarithmic scale, averages over the seeds."
 
@@ -40,6 +42,7 @@ def _pool(found: Sized, costs: Costs) -> dict[str, Any]:
             "rate_per_s": None if is_closed(load) else round(question.rate_per_s or load.own_rate or 0.0, 6),
             "requests": found.requests,
             "seeds": list(question.seeds),
+            "assumed": list(load.said) if isinstance(load, Log) else [],
         },
         "now": None if found.present is None else _step(found.present),
         "needed": [_needed(found, one, costs) for one in found.needed],

@@ -12,7 +12,8 @@ from lbgen.simulate.text import figure
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from lbgen.simulate.size import Needed, Sized, Step
+    from lbgen.simulate.needed import Needed, Step
+    from lbgen.simulate.size import Sized
 
 HOURS_OF_A_MONTH = 730
 
@@ -151,9 +152,11 @@ def _dying(found: Sized, one: Needed) -> Iterator[str]:
         return
     first = one.dies[0]
     left = one.step(one.servers - 1)
-    rest = f"do not keep the objective ({_told(found, left)})" if left else "may not keep it"
+    count = one.servers - 1
+    verdict = f"not enough ({_told(found, left)})" if left else "not enough"
+    rest = f"{count} {'is' if count == 1 else 'are'} left, which {'is' if count == 1 else 'are'} {verdict}"
     yield (
-        f"When one of {one.servers} dies, {one.servers - 1} are left, which {rest}; until it is noticed, "
+        f"When one of {one.servers} dies, {rest}; until it is noticed, "
         f"{100 * first.failed / first.requests:.2f} % of a run's requests get no answer. "
         f"N+1 is {one.servers + 1}: these keep it with one dead."
     )
