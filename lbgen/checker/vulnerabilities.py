@@ -27,7 +27,7 @@ class Vulnerability(NamedTuple):
     what: str
     affected: tuple[tuple[Version, Version], ...]
     fixed: tuple[str, ...]
-    uses: re.Pattern[str]
+    uses: tuple[re.Pattern[str], ...]
     used: str
     debian: tuple[str, ...]
     source: str
@@ -35,7 +35,7 @@ class Vulnerability(NamedTuple):
     def concerns(self, version: Version, text: str) -> bool:
         """Tell whether this version has it, and a configuration reaches it."""
         has = any(first <= version <= last for first, last in self.affected)
-        return has and self.uses.search(text) is not None
+        return has and all(pattern.search(text) for pattern in self.uses)
 
     def mended_in(self, package: str) -> str:
         """Return which package of the same line has the fix; empty when that is not known."""
@@ -68,7 +68,7 @@ def _read(entry: dict[str, object]) -> Vulnerability:
         str(entry["what"]),
         tuple((Version.parse(first), Version.parse(last)) for first, last in ranges),
         tuple(map(str, _list(entry["fixed"]))),
-        re.compile(str(entry["uses"])),
+        tuple(re.compile(str(pattern)) for pattern in _list(entry["uses"])),
         str(entry["used"]),
         tuple(map(str, _list(entry.get("debian", [])))),
         str(entry["source"]),
