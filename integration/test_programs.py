@@ -64,6 +64,7 @@ class Programs:
                 "--rm",
                 "--init",
                 "--network=none",
+                "--sysctl=net.ipv6.conf.all.disable_ipv6=0",
                 f"--volume={share}",
                 image,
                 "sleep",
