@@ -26,6 +26,18 @@ class Metrics(NamedTuple):
     """What has to be switched on for it."""
 
 
+class AdminPaths(NamedTuple):
+    """Paths by which an engine is run rather than used, each with all below it; ``*`` is one segment."""
+
+    all: tuple[str, ...] = ()
+    """Whatever the method."""
+    changing: tuple[str, ...] = ()
+    """But for GET, HEAD and OPTIONS, which only look."""
+
+    def __bool__(self) -> bool:
+        return bool(self.all or self.changing)
+
+
 class Engine(NamedTuple):
     """One inference engine, as it behaves by default."""
 
@@ -46,6 +58,7 @@ class Engine(NamedTuple):
     metrics: Metrics | None = None
     llm: bool = True
     """Generates text: answers may take minutes and are streamed."""
+    admin: AdminPaths = AdminPaths()
     sources: tuple[str, ...] = ()
 
     @property
@@ -82,7 +95,38 @@ _ENGINES = (
             kv_usage=("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
             generated=("vllm:generation_tokens_total",),
         ),
+        admin=AdminPaths(
+            (
+                "/v1/load_lora_adapter",
+                "/v1/unload_lora_adapter",
+                "/sleep",
+                "/wake_up",
+                "/is_sleeping",
+                "/pause",
+                "/resume",
+                "/is_paused",
+                "/abort_requests",
+                "/reset_prefix_cache",
+                "/reset_mm_cache",
+                "/reset_encoder_cache",
+                "/init_weight_transfer_engine",
+                "/start_weight_update",
+                "/start_draft_weight_update",
+                "/update_weights",
+                "/finish_weight_update",
+                "/update_weight_version",
+                "/weight_checker",
+                "/collective_rpc",
+                "/scale_elastic_ep",
+                "/is_scaling_elastic_ep",
+                "/start_profile",
+                "/stop_profile",
+                "/server_info",
+            )
+        ),
         sources=(
+            "vLLM docs, security: operational, development and profiler endpoints; dynamic LoRA loading",
+            "vllm/entrypoints/serve/dev/rlhf/api_router.py: weights, pause and resume",
             "vllm/envs.py: VLLM_HTTP_TIMEOUT_KEEP_ALIVE, default 5",
             "vllm/engine/arg_utils.py: max_num_seqs by usage context",
             "vllm/v1/metrics/loggers.py: gauge and counter names",
@@ -107,8 +151,44 @@ _ENGINES = (
             generated=("sglang:generation_tokens_total",),
             needs="--enable-metrics",
         ),
+        admin=AdminPaths(
+            (
+                "/flush_cache",
+                "/clear_hicache_storage_backend",
+                "/load_lora_adapter",
+                "/unload_lora_adapter",
+                "/update_weights",
+                "/update_weights_from_disk",
+                "/update_weights_from_tensor",
+                "/update_weights_from_distributed",
+                "/update_weights_from_ipc",
+                "/update_weight_version",
+                "/init_weights_update_group",
+                "/destroy_weights_update_group",
+                "/init_weights_send_group_for_remote_instance",
+                "/send_weights_to_remote_instance",
+                "/get_weights_by_name",
+                "/release_memory_occupation",
+                "/resume_memory_occupation",
+                "/pause_generation",
+                "/continue_generation",
+                "/abort_request",
+                "/slow_down",
+                "/freeze_gc",
+                "/set_internal_state",
+                "/configure_logging",
+                "/start_profile",
+                "/stop_profile",
+                "/start_expert_distribution_record",
+                "/stop_expert_distribution_record",
+                "/dump_expert_distribution_record",
+                "/get_server_info",
+                "/server_info",
+            )
+        ),
         sources=(
-            "sglang/srt/entrypoints/http_server.py: timeout_keep_alive=5",
+            "sglang/srt/entrypoints/http_server.py: timeout_keep_alive=5, and its routes (0.5.5)",
+            "SGLang docs, native APIs: flush_cache, update_weights, server_info",
             "sglang docs, production metrics: gauge names",
         ),
     ),
@@ -152,7 +232,13 @@ _ENGINES = (
             generated=("llamacpp:tokens_predicted_total",),
             needs="--metrics",
         ),
+        admin=AdminPaths(
+            # /slots shows what others ask, and saves, loads and erases it.
+            ("/slots", "/cors-proxy", "/tools"),
+            ("/props", "/lora-adapters", "/models"),
+        ),
         sources=(
+            "llama.cpp tools/server/server.cpp: routes; models are loaded and unloaded in router mode",
             "cpp-httplib: CPPHTTPLIB_KEEPALIVE_TIMEOUT_SECOND 5",
             "llama.cpp tools/server/README: --parallel, --metrics, its gauges and counters",
         ),
@@ -167,7 +253,24 @@ _ENGINES = (
         keep_alive=None,
         parallelism=1,
         parallelism_setting="OLLAMA_NUM_PARALLEL",
-        sources=("Ollama envconfig: OLLAMA_NUM_PARALLEL; server/routes.go: GET and HEAD /",),
+        admin=AdminPaths(
+            (
+                "/api/pull",
+                "/api/push",
+                "/api/create",
+                "/api/copy",
+                "/api/delete",
+                "/api/blobs",
+                "/api/signout",
+                "/api/user",
+                # Go's profiler, since Ollama serves the default mux.
+                "/debug/pprof",
+            )
+        ),
+        sources=(
+            "Ollama envconfig: OLLAMA_NUM_PARALLEL; server/routes.go: GET and HEAD /",
+            "Ollama server/routes.go: GenerateRoutes, and the comment on pprof in Serve",
+        ),
     ),
     Engine(
         name="triton",
@@ -189,7 +292,27 @@ _ENGINES = (
             kv_usage=('nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction"}',),
             port=8002,
         ),
+        admin=AdminPaths(
+            (
+                "/v2/repository",
+                "/v2/systemsharedmemory",
+                "/v2/cudasharedmemory",
+                "/v2/logging",
+                "/v2/trace",
+                "/v2/models/*/trace",
+                "/inference.GRPCInferenceService/RepositoryIndex",
+                "/inference.GRPCInferenceService/RepositoryModelLoad",
+                "/inference.GRPCInferenceService/RepositoryModelUnload",
+                "/inference.GRPCInferenceService/SystemSharedMemoryRegister",
+                "/inference.GRPCInferenceService/SystemSharedMemoryUnregister",
+                "/inference.GRPCInferenceService/CudaSharedMemoryRegister",
+                "/inference.GRPCInferenceService/CudaSharedMemoryUnregister",
+                "/inference.GRPCInferenceService/TraceSetting",
+                "/inference.GRPCInferenceService/LogSettings",
+            )
+        ),
         sources=(
+            "Triton docs: secure deployment; extensions for repository, shared memory, logging and trace",
             "Triton docs, protocol: v2/health/ready; metrics on port 8002",
             "tensorrtllm_backend README: nv_trt_llm_* gauges",
         ),
@@ -212,7 +335,9 @@ _ENGINES = (
             generated=("trtllm_generation_tokens_total",),
             needs="return_perf_metrics",
         ),
+        admin=AdminPaths(("/release_memory", "/resume_memory", "/update_weights", "/server_info")),
         sources=(
+            "tensorrt_llm/serve/openai_server.py: its routes for reinforcement learning",
             "tensorrt_llm/serve/openai_server.py: TIMEOUT_KEEP_ALIVE = 5; /health; /prometheus/metrics",
             "Gateway API inference extension, model server protocol: trtllm_* gauges; aiperf: its counters",
         ),

@@ -153,6 +153,14 @@ class Discovery(NamedTuple):
     file: str | None
 
 
+class Admin(NamedTuple):
+    """Who may call the admin paths of a pool's engine: everybody (`open`), or these clients and networks."""
+
+    open: bool = False
+    clients: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+
+
 class Pool(NamedTuple):
     """Servers that can answer the same requests, and how requests are spread over them."""
 
@@ -180,6 +188,7 @@ class Pool(NamedTuple):
     """None: as the target does by itself."""
     dns: Dns
     discover: Discovery | None
+    admin: Admin
     allow_empty: bool
     standby: bool
     path: Path

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lbgen.model import (
+    Admin,
     Auth,
     Balancers,
     Client,
@@ -98,6 +99,7 @@ def pool(name: str = "chat", **values: Any) -> Pool:
         "request_buffering": None,
         "dns": Dns("static", (), 10_000),
         "discover": None,
+        "admin": Admin(),
         "allow_empty": False,
         "standby": False,
         "path": ("pools", name),

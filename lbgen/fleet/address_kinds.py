@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
 from lbgen.fields import Text
+from lbgen.fleet.kinds import NAME_PATTERN
 from lbgen.units import Address, expand_ranges, is_ip, parse_address, parse_host, parse_port
 
 if TYPE_CHECKING:
@@ -135,3 +137,15 @@ def log_target(text: str) -> str:
 
 NETWORK = Text("an address or a network such as 10.0.0.0/8", limit=64, parse=network)
 HOST_PATTERN = Text("a host name, perhaps *.example.org", limit=255, parse=host_pattern)
+
+
+def caller(text: str) -> str:
+    """Return a network in its normal form, or a client's name; raises `ValueError`."""
+    if is_ip(text.partition("/")[0]):
+        return network(text)
+    if not re.fullmatch(NAME_PATTERN, text):
+        raise ValueError(f"'{text}' is neither a client's name nor a network such as 10.0.0.0/8")
+    return text
+
+
+CALLER = Text("a client's name, an address or a network", limit=64, parse=caller)

@@ -10,7 +10,7 @@ from lbgen.units import format_duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.engines import Engine, Metrics
+    from lbgen.engines import AdminPaths, Engine, Metrics
 
 _HEAD = """\
 # Engines
@@ -65,7 +65,15 @@ def _section(engine: Engine) -> Iterator[str]:
         yield f"- Requests at once are set by {engine.parallelism_setting}"
     if engine.metrics:
         yield from _metrics(engine.metrics)
+    if engine.admin:
+        yield f"- Admin paths, refused unless the pool's `admin` says otherwise: {_paths(engine.admin)}"
     yield f"- Sources: {'; '.join(engine.sources)}\n"
+
+
+def _paths(admin: AdminPaths) -> str:
+    shown = [f"`{path}`" for path in admin.all]
+    shown += [f"`{path}` (but for GET, HEAD and OPTIONS)" for path in admin.changing]
+    return ", ".join(shown)
 
 
 def _capital(words: str) -> str:

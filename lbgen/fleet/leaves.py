@@ -12,7 +12,7 @@ from lbgen.units import format_duration, format_size
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from lbgen.model import ClientTimeouts, Match, Route, Timeouts
+    from lbgen.model import Admin, ClientTimeouts, Match, Route, Timeouts
     from lbgen.units import Address
 
 DEFAULT = "default"
@@ -52,6 +52,12 @@ def times(values: dict[str, Any], *names: str) -> dict[str, Any]:
 def timeouts_values(timeouts: Timeouts | ClientTimeouts) -> dict[str, Any]:
     """Return timeouts as a file writes them."""
     return times(timeouts._asdict(), *timeouts._fields)
+
+
+def admin_value(admin: Admin) -> Any:  # noqa: ANN401 - a word or a mapping
+    """Return who may call admin paths as a file writes it."""
+    named = [*admin.clients, *admin.networks]
+    return {"clients": named} if named else "pass" if admin.open else "refuse"
 
 
 def binds(binds: Iterable[Address]) -> list[Any]:

@@ -14,6 +14,7 @@ from lbgen.fleet.leaves import (
     DEFAULT,
     Leaf,
     Remark,
+    admin_value,
     binds,
     conditions,
     plain,
@@ -117,6 +118,8 @@ class Tree:
         tree["dns"] = self._leaves((*path, "dns"), times(pool.dns._asdict(), "valid"))
         if pool.discover is not None:
             tree["discover"] = self._leaves((*path, "discover"), pool.discover._asdict())
+        if ENGINES[pool.engine].admin:
+            tree |= self._leaves(path, {"admin": admin_value(pool.admin)})
         return tree | self._leaves(path, {"allow_empty": pool.allow_empty, "standby": pool.standby})
 
     def _cap(self, pool: Pool) -> Any:  # noqa: ANN401 - a leaf or a remark

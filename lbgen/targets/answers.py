@@ -76,6 +76,9 @@ ANSWERS: dict[str, Answer] = {
     "address_refused": Answer(
         403, _BAD, "address_not_allowed", "Requests from this address are not accepted here."
     ),
+    "admin_refused": Answer(
+        403, _BAD, "admin_path_refused", "This path administers the inference server, and is closed here."
+    ),
     "not_found": Answer(404, _BAD, "not_found", "No route of this gateway fits the request."),
     "model_not_found": Answer(404, _BAD, "model_not_found", "The model does not exist on this gateway."),
     "made_elsewhere": Answer(

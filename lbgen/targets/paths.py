@@ -38,3 +38,38 @@ def compared(path: str) -> str:
     serve `//api/delete` past a route for `/api/delete`.
     """
     return re.sub("//+", "/", unquote(path))
+
+
+def admin_regex(paths: Iterable[str], before: Iterable[str] = (), added: str = "") -> str:
+    """Return a regular expression, in any case, for decoded paths that lead to admin paths; empty: none does.
+
+    `before`: prefixes that are taken off the client's path, any of them; `added`: what is put before the
+    rest. Python's servers end a path at a newline, so the end is whatever no name has in it.
+    """
+    taken = "|".join(_segments(prefix) for prefix in before if _split(prefix))
+    rests = [rest for path in paths if (rest := _rest(_split(path), _split(added))) is not None]
+    if not rests:
+        return ""
+    names = "|".join(_segments("/".join(rest)) for rest in rests)
+    return f"^/+{f'(?:{taken})/+' if taken else ''}(?:{names})(?:[^A-Za-z0-9_.-]|$)"
+
+
+def _rest(path: list[str], added: list[str]) -> list[str] | None:
+    """Return what a client has to write of a path to whose beginning a prefix is put; None: it cannot."""
+    given = zip(path, added, strict=False)
+    fits = len(added) < len(path) and all(
+        name in ("*", own) or name.lower() == own.lower() for name, own in given
+    )
+    return path[len(added) :] if fits else None
+
+
+def _split(path: str) -> list[str]:
+    return [segment for segment in compared(path).split("/") if segment]
+
+
+def _segments(path: str) -> str:
+    return "/+".join("[^/]+" if name == "*" else _literal(name) for name in _split(path))
+
+
+def _literal(text: str) -> str:
+    return "".join(c if c.isalnum() or c in "_-" or ord(c) > 127 else f"\\x{ord(c):02x}" for c in text)

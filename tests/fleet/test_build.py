@@ -6,7 +6,19 @@ import json
 
 import pytest
 
-from lbgen.model import Acme, Auth, Balancers, ExternalAuth, Keepalive, Limit, Match, Respond, Secret, State
+from lbgen.model import (
+    Acme,
+    Admin,
+    Auth,
+    Balancers,
+    ExternalAuth,
+    Keepalive,
+    Limit,
+    Match,
+    Respond,
+    Secret,
+    State,
+)
 from lbgen.problems import LbgenError
 from lbgen.units import Address, Rate
 from lbgen.vocabulary import Version
@@ -521,3 +533,38 @@ def test_a_fleet_is_built_from_whatever_is_left():
     )
     assert [problem.location.line for problem in problems] == [1, 2, 2, 3, 4, 5]
     assert (fleet.pools, [listener.name for listener in fleet.listeners]) == ((), ["m"])
+
+
+class TestAdmin:
+    """Who may call an engine's admin paths."""
+
+    @pytest.mark.parametrize(
+        ("written", "expected"),
+        [
+            ("engine: vllm", Admin()),
+            ("engine: vllm, admin: refuse", Admin()),
+            ("engine: vllm, admin: pass", Admin(open=True)),
+            ("engine: openai", Admin(open=True)),
+            (
+                "engine: ollama, admin: {clients: [ops, 10.0.0.0/8, 10.9.9.9, '2001:db8::/32']}",
+                Admin(clients=("ops",), networks=("10.0.0.0/8", "10.9.9.9", "2001:db8::/32")),
+            ),
+        ],
+    )
+    def test_who_may(self, written: str, expected: Admin) -> None:
+        text = f"pools: {{p: {{servers: ['a:1'], {written}}}}}\nclients: {{ops: {{key: env:K}}}}\n"
+        assert fleet_of(text + "listeners: {l: {auth: {clients: all}}}").pools[0].admin == expected
+
+    @pytest.mark.parametrize(
+        ("written", "code"),
+        [
+            ("engine: vllm, admin: {clients: [nobody]}", "unknown-client"),
+            ("engine: vllm, admin: {clients: ['10.0.0.1/8']}", "bad-value"),
+            ("engine: vllm, admin: {clients: ['a b']}", "bad-value"),
+            ("engine: tei, admin: refuse", "key-without-effect"),
+            ("admin: {clients: [10.0.0.0/8]}", "key-without-effect"),
+        ],
+    )
+    def test_what_cannot_be(self, written: str, code: str) -> None:
+        _, problems = loaded(f"pools: {{p: {{servers: ['a:1'], {written}}}}}")
+        assert code in [problem.code for problem in problems]

@@ -43,6 +43,7 @@ FLEET: dict[str, Any] = {
             "host_header": "llm.internal",
             "header_size": "64KiB",
             "headers": {"set": {"X-Pool": "llama"}, "remove": ["X-Debug"]},
+            "admin": {"clients": ["team-a", "10.0.0.0/8"]},
             "response_headers": {"set": {"X-Answered": "by-llama"}, "remove": ["X-Powered-By"]},
             "dns": {"mode": "static", "resolver": ["10.0.0.10:53"], "valid": "10s"},
         },

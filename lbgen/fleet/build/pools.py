@@ -12,6 +12,7 @@ from lbgen.fleet.build.servers import named, servers
 from lbgen.fleet.schema import pool as table
 from lbgen.fleet.schema.common import HEADERS, RESPONSE_HEADERS, TIMEOUTS
 from lbgen.model import (
+    Admin,
     Discovery,
     Dns,
     Headers,
@@ -28,6 +29,7 @@ from lbgen.model import (
 )
 from lbgen.strategies import session
 from lbgen.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
+from lbgen.units import is_ip
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,10 +70,31 @@ def pool(context: Context, name: str, written: Mapping[str, Any]) -> Pool:
         request_buffering=values["request_buffering"],
         dns=_dns(values["dns"]),
         discover=discovery,
+        admin=_admin(context, values["admin"], engine, (*path, "admin")),
         allow_empty=values["allow_empty"],
         standby=values["standby"],
         path=path,
     )
+
+
+def _admin(context: Context, written: Any, engine: Engine, path: Path) -> Admin:  # noqa: ANN401 - a word or a mapping
+    if written == "pass" or (written is None and not engine.admin):
+        return Admin(open=True)
+    if not engine.admin:
+        message = f"no admin paths are known of {engine.title}, so that nothing would be refused"
+        context.error(
+            "key-without-effect", message, path, "name the pool's 'engine', or write routes", on_key=True
+        )
+    if not isinstance(written, dict):
+        return Admin()
+    named = items(written, "clients")
+    networks = [name for name in named if is_ip(name.partition("/")[0])]
+    single = not context.document.written((*path, "clients", 0))
+    for index, name in enumerate(named):
+        if name not in networks:
+            context.known_client(name, (*path, "clients") if single else (*path, "clients", index))
+    clients = tuple(name for name in named if name not in networks)
+    return Admin(clients=clients, networks=tuple(networks))
 
 
 def strategy(written: Mapping[str, Any]) -> StrategyChoice:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.engines import ENGINES
 from lbgen.fleet.rules.rule import Finding, Rule, is_public, routed_pools
 from lbgen.problems import Severity
 
@@ -162,6 +163,19 @@ def cors_for_everybody(fleet: Fleet) -> Iterator[Finding]:
                 yield Finding((*listener.path, "cors", "origins", index), message)
 
 
+def open_admin_paths(fleet: Fleet) -> Iterator[Finding]:
+    """Find pools whose engines' admin paths are open to a network."""
+    public = {name for one in fleet.listeners if is_public(one.binds) for name in routed_pools(one)}
+    for pool in fleet.pools:
+        place = (*pool.path, "admin")
+        paths = (*ENGINES[pool.engine].admin.all, *ENGINES[pool.engine].admin.changing)
+        everybody = pool.admin.open or _EVERYBODY & set(pool.admin.networks)
+        if paths and everybody and pool.name in public and fleet.origins.written(place):
+            shown = ", ".join(paths[:4])
+            message = f"whoever may use '{pool.name}' may call {shown} and {len(paths) - 4} more of its paths"
+            yield Finding(place, message.replace(" and 0 more of its paths", ""))
+
+
 RULES = (
     Rule(
         "open-listener",
@@ -251,6 +265,15 @@ RULES = (
         "write 'upstream: strip', the default, or 'upstream: {set: env:ENGINE_KEY}' where the engine wants "
         "a key",
         passed_key,
+    ),
+    Rule(
+        "open-admin-paths",
+        Severity.WARNING,
+        "`admin: pass`, or for every address, in a pool that a listener beyond loopback leads to",
+        "Engines load and unload models, sleep, empty their caches and delete files for whoever asks: one "
+        "request takes a server from all others.",
+        "leave 'admin' away, and call the servers themselves; or write 'admin: {clients: […]}' with who may",
+        open_admin_paths,
     ),
     Rule(
         "cors-for-everybody",

@@ -19,7 +19,7 @@ from lbgen.fields import (
     Variants,
 )
 from lbgen.fields.composites import KNOWN_KEYS
-from lbgen.fleet.address_kinds import HOST_PATTERN, Addresses, host_header, resolver
+from lbgen.fleet.address_kinds import CALLER, HOST_PATTERN, Addresses, host_header, resolver
 from lbgen.fleet.kinds import FILE, MODEL, URL_PATH_QUERY, HeaderName, HeaderValue, ServerName
 from lbgen.fleet.schema.common import (
     HEADER_SIZE,
@@ -399,6 +399,26 @@ POOL = Struct(
         DISCOVER,
         doc="In place of servers: a name or a file that stands for them.",
         example={"dns": "vllm.svc.cluster.local", "port": 8000},
+    ),
+    Field(
+        "admin",
+        OneOf(
+            scalar=Choice("refuse", "pass"),
+            mapping=Struct(
+                "who may call admin paths",
+                Field(
+                    "clients",
+                    ListOf(CALLER, single=True, least=1),
+                    doc="Clients by name, and networks.",
+                    example=["ops", "10.0.0.0/24"],
+                    required=True,
+                ),
+            ),
+        ),
+        doc="Who may call the paths by which an engine is run: load and unload models and adapters, sleep, "
+        "empty caches. refuse: nobody, others get 403. pass: whoever may use the pool.",
+        default_doc="refuse, for engines that have such paths",
+        example={"clients": ["10.0.0.0/24"]},
     ),
     Field(
         "allow_empty",

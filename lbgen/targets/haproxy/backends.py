@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.model import State
+from lbgen.targets.haproxy.admin import admin_rules
 from lbgen.targets.haproxy.auth import barred_rule
 from lbgen.targets.haproxy.checks import check_lines
 from lbgen.targets.haproxy.learned import hashed_rules, learned_rules, sticks
@@ -108,6 +109,7 @@ def _names_hosts(pool: Pool) -> bool:
 def _rules(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]) -> Iterator[str]:
     yield f"http-request set-var(txn.lb_pool) str({pool.name})"
     yield from barred_rule(made, pool)
+    yield from admin_rules(pool)
     yield from _queue_rules(pool)
     yield from session_rules(pool)
     if sticks(made.fleet, pool):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
+from lbgen.targets.nginx.admin import admin_check
 from lbgen.targets.nginx.auth import pool_check
 from lbgen.targets.nginx.conditions import header_variable
 from lbgen.targets.nginx.errors import UNANSWERED, json_answer, retry_header
@@ -119,7 +120,10 @@ class Destinations:
         return self._to_pool(route, self._made.fleet.pool(pool), tunnel=tunnel)
 
     def _to_pool(self, route: Route, pool: Pool, *, tunnel: bool) -> Location:
-        checks = tuple(pool_check(self._made, pool))
+        checks = (
+            *pool_check(self._made, pool),
+            *admin_check(self._made, self._frame.listener, route, pool),
+        )
         location = Location(NOTHING, pool=quote(pool.name), headers=self._frame.headers, checks=checks)
         if not has_servers(pool):
             if route.when_down and route.when_down != pool.name:

@@ -10,6 +10,7 @@ from lbgen.targets.nginx.affinity import decides
 from lbgen.targets.nginx.binds import Binds, listen_lines
 from lbgen.targets.nginx.errors import (
     ADDRESSES,
+    ADMIN,
     ALWAYS,
     CERTIFICATES,
     KEYS,
@@ -133,6 +134,7 @@ def _frame(
     made: Assembly, listener: Listener, checks: tuple[Check, ...], occasions: tuple[str, ...]
 ) -> Frame:
     return Frame(
+        listener=listener,
         checks=checks,
         access=(*limit_lines(made, listener), *auth.external_access(made, listener)),
         headers=changed(made, tuple(_response_headers(made, listener)), listener.response_headers),
@@ -186,10 +188,17 @@ def _occasions(made: Assembly, listener: Listener) -> tuple[str, ...]:
         *(TLS if listener.tls else ()),
         *(CERTIFICATES if listener.tls and listener.tls.client_ca else ()),
         *(ADDRESSES if listener.allow or listener.deny else ()),
+        *(ADMIN if _guarded(made, listener) else ()),
         *(KEYS if auth_asked or raw else ()),
         *(LIMITS if raw or any(limit_lines(made, listener)) else ()),
         *(MODELS if any(map(conditions.looks_inside, matches)) else ()),
     )
+
+
+def _guarded(made: Assembly, listener: Listener) -> bool:
+    """Tell whether a pool of the listener has admin paths that are refused."""
+    pools = (made.fleet.pool(name) for route in listener.routes for name in route.pools)
+    return any(not pool.admin.open for pool in pools)
 
 
 def _unauthorized(made: Assembly, listener: Listener, frame: Frame) -> Iterator[Location]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
 from lbgen.targets.nginx.access import ADDRESS_REFUSED
+from lbgen.targets.nginx.admin import ADMIN_REFUSED
 from lbgen.targets.nginx.quoting import quote
 from lbgen.targets.nginx.response_headers import merged
 from lbgen.targets.nginx.views import NOTHING, Answer, Check, Location, Pair
@@ -33,6 +34,7 @@ _LATE = {
     "unauthorized": "401",
     "forbidden": "403",
     "address_refused": str(ADDRESS_REFUSED),
+    "admin_refused": str(ADMIN_REFUSED),
     "not_found": "404",
     "method_not_allowed": "405",
     "too_large": "413",
@@ -56,6 +58,7 @@ TLS = ("https_required",)
 CERTIFICATES = ("no_certificate", "misdirected")
 KEYS = ("unauthorized", "forbidden")
 ADDRESSES = ("address_refused",)
+ADMIN = ("admin_refused",)
 LIMITS = ("rate_limited",)
 PROXIED = ("unavailable", "bad_gateway", "gateway_timeout")
 MODELS = (

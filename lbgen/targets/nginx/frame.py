@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from lbgen.model import Listener
     from lbgen.targets.nginx.views import Check, Pair
     from lbgen.targets.spec import Syntax
 
@@ -16,6 +17,7 @@ FILE_CACHE = ("open_file_cache max=16 inactive=1h", "open_file_cache_valid 1h", 
 class Frame(NamedTuple):
     """The listener's part of each location."""
 
+    listener: Listener
     checks: tuple[Check, ...]
     """Who may come in, asked where a request enters."""
     access: tuple[Syntax, ...]
