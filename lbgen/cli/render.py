@@ -17,6 +17,7 @@ from lbgen.cli.options import (
     or_standard_output,
     templates_option,
 )
+from lbgen.manifests import FORMS, packed
 from lbgen.problems import printable
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets, StandInSecrets
@@ -73,7 +74,7 @@ class Wanted(NamedTuple):
 @option(
     "--as",
     "form",
-    type=click.Choice(["files", "compose", "configmap", "kustomize", "terraform"]),
+    type=click.Choice(["files", *FORMS, "terraform"]),
     default="files",
     show_default=True,
     help="The files alone; or with what runs them: a Compose file, Kubernetes manifests, a kustomize folder;"
@@ -131,7 +132,7 @@ def _refuse_contradictions(wanted: Wanted, request: FleetRequest) -> None:
 
 def _query() -> list[str]:
     """Return what Terraform writes to standard input, as texts of ``--set``; nothing from a terminal."""
-    from lbgen.manifests import sets_of  # noqa: PLC0415 - plain files need none of it
+    from lbgen.manifests.terraform import sets_of  # noqa: PLC0415 - plain files need none of it
 
     if sys.stdin is None or sys.stdin.isatty():
         return []
@@ -154,7 +155,7 @@ def _print(console: Console, fleet: Fleet, wanted: Wanted) -> int:
 
 
 def _print_result(console: Console, fleet: Fleet, wanted: Wanted) -> int:
-    from lbgen.manifests import external_result  # noqa: PLC0415 - plain files need none of it
+    from lbgen.manifests.terraform import external_result  # noqa: PLC0415 - plain files need none of it
 
     name = only_target(fleet, "a data source").name
     console.result(external_result(_render(console, fleet, name, wanted, RealSecrets())))
@@ -212,11 +213,11 @@ def _render(  # noqa: PLR0913, PLR0917 - one value each
     templates = templates_folder(wanted.templates)
     if wanted.form in {"files", "terraform"}:
         return render(fleet, target, wanted.part, templates, secrets, settle)
-    from lbgen.manifests import FORMS, Order  # noqa: PLC0415 - plain files need none of it
+    from lbgen.manifests.order import Order  # noqa: PLC0415 - plain files need none of it
 
     image = _images(wanted.images).get(target)
     order = Order(fleet, target, secrets, wanted.form, image, wanted.network, templates, settle)
-    made = FORMS[wanted.form](order)
+    made = packed(order)
     for note in made.notes:
         console.note(f"{target}: {note}")
     return made.files

@@ -1,11 +1,21 @@
 """The files of a target, packed for whatever runs it: Kubernetes, Compose, Terraform."""
 
-from lbgen.manifests.compose import compose
-from lbgen.manifests.kubernetes import configmap, kustomize
-from lbgen.manifests.order import Made, Order
-from lbgen.manifests.terraform import external_result, sets_of
+from __future__ import annotations
 
-FORMS = {"compose": compose, "configmap": configmap, "kustomize": kustomize}
-"""What makes files of a rendered target, by the name that ``render --as`` takes."""
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["FORMS", "Made", "Order", "external_result", "sets_of"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lbgen.manifests.order import Made, Order
+
+FORMS: Mapping[str, str] = {"compose": "compose", "configmap": "kubernetes", "kustomize": "kubernetes"}
+"""The module of each form that ``render --as`` takes; the function in it has the form's name."""
+
+
+def packed(order: Order) -> Made:
+    """Return the files of an order in its form; the module is imported now."""
+    module = import_module(f"lbgen.manifests.{FORMS[order.form]}")
+    made: Made = getattr(module, order.form)(order)
+    return made

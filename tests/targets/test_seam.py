@@ -1,0 +1,47 @@
+"""A target is a seam: what is outside of its package asks it, and names none."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import lbgen
+from lbgen.targets.registry import TARGETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE = Path(lbgen.__file__).parent
+OTHERS_FILES = ("readers/", "audit/", "cli/audit.py")
+"""What reads files that others wrote for NGINX and HAProxy: languages of their own, and no targets."""
+
+
+def outside() -> Iterator[tuple[str, ast.Module]]:
+    """Yield the modules that belong to no target."""
+    own = tuple(f"targets/{name}/" for name in TARGETS)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = str(path.relative_to(PACKAGE))
+        if not name.startswith((*own, *OTHERS_FILES)):
+            yield name, ast.parse(path.read_text())
+
+
+def test_nothing_outside_of_its_package_names_a_target() -> None:
+    named = [
+        f"{name}:{node.lineno}: {node.value}"
+        for name, module in outside()
+        for node in ast.walk(module)
+        if isinstance(node, ast.Constant) and node.value in TARGETS
+    ]
+    assert named == []
+
+
+def test_nothing_but_the_registry_imports_a_targets_modules() -> None:
+    private = tuple(f"lbgen.targets.{name}" for name in TARGETS)
+    imports = [
+        f"{name}:{node.lineno}: {node.module}"
+        for name, module in outside()
+        for node in ast.walk(module)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(private)
+    ]
+    assert {line.partition(":")[0] for line in imports} == {"targets/registry.py"}, imports
