@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
     from lbgen.audit.haproxy_view import HaproxyView
     from lbgen.audit.rule import AuditRule, Finding
+    from lbgen.problems import Location
     from lbgen.readers.files import Configurations
 
+_POOL = "\0"
+"""Stands in a message for the name of the pool that it is about."""
+_IGNORE = re.compile(r"#\s*lbgen:\s*ignore\[([a-z0-9,\s-]+)\]")
 _FOREIGN = re.compile(r"\w+_by_lua(?:_block|_file)?|js_\w+|perl(?:_\w+)?")
 
 
@@ -50,13 +54,28 @@ def _problems(view: NginxView | HaproxyView) -> list[Problem]:
     def place(finding: Finding) -> tuple[int, int, int]:
         return order.get(finding.location.file, 0), finding.location.line, finding.location.column
 
-    alike: dict[tuple[str, str], list[Finding]] = {}
+    names = [one.name for one in (view.upstreams if isinstance(view, NginxView) else view.pools)]
+    alike: dict[tuple[str, str], list[tuple[Finding, str]]] = {}
     for rule in AUDIT_RULES.values():
         for finding in _findings(rule, view):
-            alike.setdefault((rule.code, finding.message), []).append(finding)
-    groups = [(code, sorted(found, key=place)) for (code, _), found in alike.items()]
-    groups.sort(key=lambda group: place(group[1][0]))
-    return [_problem(AUDIT_RULES[code], findings) for code, findings in groups]
+            if rule.code in _ignored(view.whole.texts, finding.location):
+                continue
+            about = next((name for name in names if f"'{name}'" in finding.message), "")
+            message = finding.message.replace(f"'{about}'", _POOL) if about else finding.message
+            alike.setdefault((rule.code, message), []).append((finding, about))
+    problems = [
+        (place(found[0][0]), _problem(AUDIT_RULES[code], message, found))
+        for (code, message), several in alike.items()
+        if (found := sorted(several, key=lambda one: place(one[0])))
+    ]
+    return [problem for _, problem in sorted(problems, key=lambda one: one[0])]
+
+
+def _ignored(texts: Mapping[str, str], place: Location) -> set[str]:
+    """Return the codes that a comment on a line silences: ``# lbgen: ignore[body-limit]``."""
+    lines = texts.get(place.file, "").split("\n")
+    line = lines[place.line - 1] if place.line <= len(lines) else ""
+    return {code for codes in _IGNORE.findall(line) for code in re.split(r"[\s,]+", codes)}
 
 
 def _findings(rule: AuditRule, view: NginxView | HaproxyView) -> Iterator[Finding]:
@@ -65,14 +84,15 @@ def _findings(rule: AuditRule, view: NginxView | HaproxyView) -> Iterator[Findin
     return rule.haproxy(view) if rule.haproxy else iter(())
 
 
-def _problem(rule: AuditRule, findings: Sequence[Finding]) -> Problem:
-    """Return one problem for all places where the same is to be said."""
-    first = findings[0]
-    others = list(dict.fromkeys(one.location for one in findings if one.location != first.location))
+def _problem(rule: AuditRule, message: str, found: Sequence[tuple[Finding, str]]) -> Problem:
+    """Return one problem for all pools and places of which the same is to be said."""
+    first = found[0][0]
+    names = [f"'{name}'" for name in dict.fromkeys(about for _, about in found) if name]
+    others = dict.fromkeys(one.location for one, _ in found if one.location != first.location)
     also = ", ".join(
         str(one.line) if one.file == first.location.file else f"{one.file}:{one.line}" for one in others
     )
-    message = first.message + (f" (also line {also})" if also else "")
+    message = message.replace(_POOL, ", ".join(names)) + (f" (also line {also})" if also else "")
     hint = f"instead: {first.write} (lbgen's own file: {rule.rendered})"
     return Problem(rule.code, message, (), first.severity or rule.severity, hint, first.location)
 

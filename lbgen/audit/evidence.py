@@ -14,13 +14,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _ENGINES = {
-    "vllm": r"vllm", "sglang": r"sglang|sgl[-_]?router", "tgi": r"(?<![a-z])tgi(?![a-z])|text-?generation",
-    "trtllm": r"trt-?llm|tensorrt", "triton": r"triton", "litellm": r"litellm",
-    "llamacpp": r"llama[-_.]?(?:cpp|server)", "ollama": r"ollama", "tei": r"(?<![a-z])tei(?![a-z])",
-}  # fmt: skip
+    "vllm": r"vllm",
+    "sglang": r"sglang|sgl[-_]?router|:30000(?!\d)",
+    "tgi": r"(?<![a-z])tgi(?![a-z])|text-?generation",
+    "trtllm": r"trt-?llm|tensorrt",
+    "triton": r"triton",
+    "litellm": r"litellm",
+    "llamacpp": r"llama[-_.]?(?:cpp|server)",
+    "ollama": r"ollama|:11434(?!\d)",
+    "tei": r"(?<![a-z])tei(?![a-z])",
+}
 _NAMED = (
     r"llm|llama|(?<![a-z])gpus?(?![a-z])|inference|(?<![a-z])gpt|openai|qwen|mi[sx]tral|deepseek|gemma|whisper"
-    r"|embed|lmdeploy|nvidia|(?<![a-z])(?:h100|h200|a100|a10|l40s?|b200)(?![0-9a-z])|rerank|open-?webui"
+    r"|embed|lmdeploy|nvidia|(?<![a-z])(?:h100|h200|a100|a10|l40s?|b200)(?![0-9a-z])|rerank"
+    r"|open-?webui|chat-?ui|lobe-?chat|librechat|chatbot"
 )
 _LIKELY = r"(?<![a-z])(?:chat|completions?|models?|generat(?:e|ion)|tokens?|ai)(?![a-z])|model-?runner"
 _PATHS = (

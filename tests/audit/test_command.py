@@ -133,6 +133,13 @@ def test_what_was_not_understood_is_said_at_the_end(
     ]
 
 
+def test_a_comment_silences_its_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "nginx.conf"
+    for comment, code in (("lbgen: ignore[buffered-streams]", 0), ("lbgen: ignore[body-limit]", 1)):
+        path.write_text(FIRES.read_text().replace("proxy_buffering on;", f"proxy_buffering on; # {comment}"))
+        assert call(capsys, path)[0] == code
+
+
 def test_the_same_in_several_places_is_one_finding(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -32,9 +32,8 @@ def _zone(view: NginxView) -> Iterator[Finding]:
             what += ", and 'max_conns' holds for each of them alone"
         yield Finding(
             upstream.directive.location,
-            f"'{upstream.name}' has no zone: each worker process {what}, so that few long requests pile"
-            " up on one GPU"
-            " while others idle",
+            f"'{upstream.name}' has no zone: each worker process {what}, so that few long requests pile up"
+            " on one GPU while others idle",
             f"zone {upstream.name} 64k;",
         )
 
@@ -43,9 +42,9 @@ ZONE = AuditRule(
     "workers-without-zone",
     Severity.ERROR,
     "several worker processes balance without knowing of each other",
-    "16 parallel requests over 4 servers were shared 9, 4, 2 and 1 by 8 workers, with a zone 4, 4, 4 and"
-    " 4 (NGINX"
-    " 1.22.1). Distributions and images set `worker_processes auto`, so a fragment is taken for that.",
+    "16 parallel requests over 4 servers were shared 9, 4, 2 and 1 by 8 workers, with a zone 4, 4, 4 and 4"
+    " (NGINX 1.22.1). Distributions and images set `worker_processes auto`, so a fragment is taken for"
+    " that.",
     "each upstream has a zone, sized for its servers",
     _zone,
 )
@@ -56,9 +55,9 @@ def _nginx_round_robin(view: NginxView) -> Iterator[Finding]:
         if upstream.method is None and len(upstream.active) > 1 and not view.generated:
             yield Finding(
                 upstream.directive.location,
-                f"'{upstream.name}' takes its servers in turn (round robin, the default): a GPU that"
-                " still computes"
-                " long answers gets the next request all the same, and its clients wait while others idle",
+                f"'{upstream.name}' takes its servers in turn (round robin, the default): a GPU that still"
+                " computes long answers gets the next request all the same, and its clients wait while"
+                " others idle",
                 "least_conn;",
             )
 
@@ -72,8 +71,7 @@ def _haproxy_round_robin(view: HaproxyView) -> Iterator[Finding]:
             yield Finding(
                 (line or pool.section.head).location,
                 f"'{pool.name}' takes its servers in turn ({method}{by}): a GPU that still computes long"
-                " answers gets"
-                " the next request all the same, and its clients wait while others idle",
+                " answers gets the next request all the same, and its clients wait while others idle",
                 "balance leastconn",
             )
 
@@ -108,8 +106,7 @@ def _nginx_addresses(view: NginxView) -> Iterator[Finding]:
             yield Finding(
                 method.location,
                 f"'{upstream.name}' chooses by the client's address{first}: everybody behind one gateway,"
-                " office or"
-                " proxy gets the same GPU, the others idle",
+                " office or proxy gets the same GPU, the others idle",
                 "least_conn; or hash $http_x_session_id consistent; for conversations",
             )
 
@@ -131,8 +128,7 @@ def _haproxy_addresses(view: HaproxyView) -> Iterator[Finding]:
             yield Finding(
                 place.location,
                 f"'{pool.name}' chooses by the client's address: everybody behind one gateway, office or"
-                " proxy gets"
-                " the same GPU, the others idle",
+                " proxy gets the same GPU, the others idle",
                 "balance leastconn, or balance hdr(X-Session-Id) with hash-type consistent for conversations",
             )
 
@@ -160,8 +156,7 @@ def _full(view: NginxView) -> Iterator[Finding]:
             yield Finding(
                 capped[0].location,
                 f"NGINX has no queue: when all servers of '{upstream.name}' have max_conns requests, the"
-                " next client"
-                " gets a 502 at once, which looks like a broken server",
+                " next client gets a 502 at once, which looks like a broken server",
                 "error_page 502 =503 @busy; where @busy answers 503 with Retry-After, or use HAProxy,"
                 " which queues",
                 Severity.WARNING,
@@ -177,17 +172,16 @@ def _queue(view: HaproxyView) -> Iterator[Finding]:
             wait = f"'timeout connect' ({spoken(connect)})" if connect else "'timeout connect'"
             yield Finding(
                 pool.section.location,
-                f"'{pool.name}' has no 'timeout queue', so {wait} decides how long a request may wait for"
-                " a place:"
-                " under load clients get 503",
+                f"no 'timeout queue' for '{pool.name}': {wait} decides how long a request may wait for a place,"
+                " and under load clients get 503",
                 "timeout queue 1m, and maxqueue on the servers",
             )
         elif not capped and line is None and _no_bound(pool):
             yield Finding(
                 pool.section.location,
                 f"nothing bounds what waits in '{pool.name}': each request goes to an engine at once and"
-                " waits there,"
-                " where it cannot move to a GPU that becomes free and no client is told to come back later",
+                " waits there, where it cannot move to a GPU that becomes free and no client is told to"
+                " come back later",
                 "default-server maxconn 64 (what one engine computes at once) and timeout queue 1m",
             )
 
@@ -201,8 +195,7 @@ QUEUE = AuditRule(
     Severity.WARNING,
     "what waits has no bound, or is refused in the wrong way",
     "Engines accept far more requests than they compute; the rest waits inside, first come, first served,"
-    " on a server"
-    " that was chosen too early.",
+    " on a server that was chosen too early.",
     "HAProxy has 'timeout queue' always, and caps where 'max_in_flight' says so; NGINX answers 503 with"
     " Retry-After",
     _full,
@@ -222,8 +215,7 @@ def _counted_twice(view: HaproxyView) -> Iterator[Finding]:
             yield Finding(
                 places[1][1].location,
                 f"{address} stands in {len(names)} backends ({', '.join(names)}), each with its own"
-                " maxconn: the GPU"
-                " can get the sum of them",
+                " maxconn: the GPU can get the sum of them",
                 "one backend for the server, and use_backend rules that lead to it",
             )
 
@@ -247,9 +239,8 @@ def _tcp(view: HaproxyView) -> Iterator[Finding]:
             by = "by default" if mode is None else "as written"
             yield Finding(
                 (mode or pool.section.head).location,
-                f"'{pool.name}' is balanced by connections (mode tcp, {by}): all requests of a client"
-                " that keeps its"
-                " connection, as SDKs do, go to one GPU, and errors are cut connections",
+                f"'{pool.name}' is balanced by connections (mode tcp, {by}): all requests of a client that"
+                " keeps its connection, as SDKs do, go to one GPU, and errors are cut connections",
                 "mode http (in defaults)",
             )
 
@@ -259,8 +250,7 @@ TCP = AuditRule(
     Severity.ERROR,
     "HAProxy does not see requests",
     "Six requests over one kept connection all went to one of two servers (HAProxy 2.6.12). Nothing looks"
-    " wrong: even"
-    " HTTP health checks work in this mode.",
+    " wrong: even HTTP health checks work in this mode.",
     "it has 'mode http' in its defaults",
     haproxy=_tcp,
 )

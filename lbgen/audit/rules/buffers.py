@@ -33,8 +33,8 @@ def _body(view: NginxView) -> Iterator[Finding]:
             by = "" if said else " by default"
             yield Finding(
                 (said or one.directive).location,
-                f"client_max_body_size is {format_size(value)}{by}: a request with an image, audio or a long"
-                " conversation is a 413 to the client",
+                f"client_max_body_size is {format_size(value)}{by}: a request with an image, audio or a"
+                " long conversation is a 413 to the client",
                 "client_max_body_size 64m;",
             )
 
@@ -61,8 +61,7 @@ def _body_buffer(view: NginxView) -> Iterator[Finding]:
             yield Finding(
                 (said or one.directive).location,
                 f"client_body_buffer_size is {format_size(value)}{by}: a longer prompt goes to a file"
-                " first, and its"
-                " first token comes about 40 ms later",
+                " first, and its first token comes about 40 ms later",
                 "client_body_buffer_size 1m;",
             )
 
@@ -72,8 +71,7 @@ BODY_BUFFER = AuditRule(
     Severity.WARNING,
     "long prompts go through a file",
     "Prompts of 18 KB had their first token 42 ms later in the median than with a buffer of 1 MB (NGINX"
-    " 1.22.1): header"
-    " and body leave in two pieces.",
+    " 1.22.1): header and body leave in two pieces.",
     "it has 1 MiB",
     _body_buffer,
 )
@@ -93,11 +91,9 @@ def _inspected(view: HaproxyView) -> Iterator[Finding]:
             yield Finding(
                 looks[0].location,
                 f"what this looks for has to stand in the first {format_size(value)} of a request{by}: a"
-                " longer prompt is"
-                " cut off before 'model' is found, and the request takes the default",
+                " longer prompt is cut off before 'model' is found, and the request takes the default",
                 "tune.bufsize 1048576 (memory: two per connection), and http-request deny deny_status 413"
-                " where nothing"
-                " was found",
+                " where nothing was found",
             )
 
 
@@ -106,8 +102,7 @@ INSPECTED = AuditRule(
     Severity.WARNING,
     "a rule looks into bodies that do not fit the buffer",
     "With 20 KB of prompt in front of `model`, `json_query` found nothing and the default backend was"
-    " taken without a"
-    " word (HAProxy 2.6.12).",
+    " taken without a word (HAProxy 2.6.12).",
     "it sizes the buffer for 'inspect.body' and answers 413 for what is longer",
     haproxy=_inspected,
 )
@@ -123,8 +118,7 @@ def _request_headers(view: NginxView) -> Iterator[Finding]:
             yield Finding(
                 (said or server).location,
                 f"a header line of a request may have {format_size(each)}{by}: longer tokens of single"
-                " sign-on, cookies"
-                " and traces are a 400 to the client",
+                " sign-on, cookies and traces are a 400 to the client",
                 "large_client_header_buffers 4 32k;",
                 _below(each, 8 * _KIB),
             )
@@ -144,8 +138,7 @@ def _response_headers(view: NginxView) -> Iterator[Finding]:
             yield Finding(
                 (said or one.directive).location,
                 f"the header of an answer may have {format_size(value)}{by}: a longer one is a 502 to the"
-                " client, after"
-                " the answer was computed, and counts as a failure of the server",
+                " client, after the answer was computed, and counts as a failure of the server",
                 "proxy_buffer_size 32k; with proxy_busy_buffers_size 64k; and proxy_buffers 8 32k;",
                 _below(value, 4 * _KIB),
             )
@@ -159,9 +152,8 @@ def _haproxy_headers(view: HaproxyView) -> Iterator[Finding]:
         place = said.location if said else view.whole.globals.location
         yield Finding(
             place,
-            f"tune.bufsize is {format_size(value)}{by}: the headers of a request, or of an answer, have"
-            " to fit in it,"
-            " else they are a 400 or a 502 to the client",
+            f"tune.bufsize is {format_size(value)}{by}: the headers of a request, or of an answer, have to"
+            " fit in it, else they are a 400 or a 502 to the client",
             "tune.bufsize 65536",
             _below(value, _BUFSIZE),
         )
@@ -181,9 +173,8 @@ RESPONSE_HEADERS = AuditRule(
     "response-header-buffer",
     Severity.INFO,
     "headers of answers have little room",
-    "NGINX takes 4 or 8 KB by default; what does not fit is 'upstream sent too big header', a 502, and"
-    " with several"
-    " servers the next one computes the answer again.",
+    "NGINX takes 4 or 8 KB by default. What does not fit is 'upstream sent too big header' in its log and"
+    " a 502 to the client.",
     "it has 256 KiB",
     _response_headers,
 )
@@ -202,8 +193,7 @@ def _window(view: HaproxyView) -> Iterator[Finding]:
                 yield Finding(
                     bind.location,
                     "a client over HTTP/2 may send 64 KB before it waits for HAProxy's go-ahead (up to"
-                    " 3.0): from 100 ms"
-                    " away a prompt of 5 MB takes 8 s",
+                    " 3.0): from 100 ms away a prompt of 5 MB takes 8 s",
                     "tune.h2.initial-window-size 1048576 (in global)",
                 )
 

@@ -117,11 +117,9 @@ def _keys(view: NginxView | HaproxyView) -> Iterator[Finding]:
                 yield Finding(
                     Location(name, number, start + 1),
                     "a key stands here in clear, in a file that every user of this machine can read, and"
-                    " so can whoever"
-                    " gets its repository or its backup",
+                    " so can whoever gets its repository or its backup",
                     "the key in a file of its own with mode 0600, included here (NGINX), or setenv from"
-                    " the service's"
-                    " environment (HAProxy); and a new key, since this one was written down",
+                    " the service's environment (HAProxy); and a new key, since this one was written down",
                 )
 
 
@@ -137,8 +135,8 @@ KEYS = AuditRule(
     "keys-in-file",
     Severity.ERROR,
     "a key or a password stands in the file",
-    "Configuration is copied into images, tickets and repositories. A file that only its owner can read"
-    " is not named.",
+    "Configuration is copied into images, tickets and repositories. A file that only its owner can read is"
+    " not named.",
     "keys come from the environment or from files, and are written with mode 0600, hashed where the"
     " program can hash",
     _nginx_keys,
@@ -179,9 +177,8 @@ def _haproxy_logs(view: HaproxyView) -> Iterator[Finding]:
 def _logged(location: Location, what: str, write: str) -> Finding:
     return Finding(
         location,
-        f"the access log holds {what}: prompts of your users, or the keys that they pay with, are then"
-        " read by everybody"
-        " who reads logs, and kept as long as these",
+        f"the access log holds {what}: prompts of your users, or the keys that they pay with, are then read"
+        " by everybody who reads logs, and kept as long as these",
         write,
     )
 
@@ -196,4 +193,46 @@ LOGS = AuditRule(
     _haproxy_logs,
 )
 
-RULES = (METRICS, KEYS, LOGS)
+
+def _nginx_limits(view: NginxView) -> Iterator[Finding]:
+    if view.generated or not view.passes or list(view.whole.directives("set_real_ip_from")):
+        return
+    for said, _ in view.whole.directives("limit_req_zone", "limit_conn_zone"):
+        if said.value in {"$remote_addr", "$binary_remote_addr"}:
+            yield _shared_bucket(
+                said.location, "limit_req_zone $http_authorization zone=per_key:10m rate=600r/m;"
+            )
+
+
+def _haproxy_limits(view: HaproxyView) -> Iterator[Finding]:
+    for front in () if view.generated else view.fronts:
+        known = front.own("http-request", "set-src") or any(
+            "accept-proxy" in one.words for one in front.own("bind")
+        )
+        for line in front.lines:
+            tracks = any(word.startswith("track-sc") for word in line.words[:3])
+            if tracks and "src" in line.words and not known:
+                yield _shared_bucket(line.location, "http-request track-sc0 req.hdr(Authorization)")
+
+
+def _shared_bucket(location: Location, write: str) -> Finding:
+    return Finding(
+        location,
+        "the limit counts by the client's address: everybody behind one gateway, office or proxy shares"
+        " it, and one who has many addresses has no limit",
+        write,
+    )
+
+
+ADDRESS_LIMITS = AuditRule(
+    "limit-by-address",
+    Severity.INFO,
+    "a limit counts by an address that many clients share",
+    "A batch job and the people beside it come from one address. What costs is known by its key.",
+    "limits are per client, by its key, unless 'per: ip' says otherwise; 'trusted_proxies' names whose"
+    " headers count",
+    _nginx_limits,
+    _haproxy_limits,
+)
+
+RULES = (METRICS, KEYS, LOGS, ADDRESS_LIMITS)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lbgen.audit.nginx_view import NginxView, Upstream
     from lbgen.readers.haproxy import Server
 
-_QUIET_LIMIT = 60_000
+_QUIET_LIMIT = 30_000
 _NGINX_WINDOW = 10_000
 _SHORT_CHECK = 2_000
 _STATUSES = ("http_500", "http_502", "http_503", "http_504", "http_429", "http_403", "http_404")
@@ -44,8 +44,7 @@ def _nginx_ejection(view: NginxView) -> Iterator[Finding]:
                 yield Finding(
                     said.location,
                     f"{', '.join(counted)} in proxy_next_upstream count as failures of the server: an"
-                    " engine that"
-                    " says 'too busy' is taken out, the rest get its load and follow",
+                    " engine that says 'too busy' is taken out, the rest get its load and follow",
                     "proxy_next_upstream error timeout;",
                 )
 
@@ -62,11 +61,9 @@ def _windows(upstream: Upstream) -> Iterator[Finding]:
             fails = server.parameter("max_fails") or "1"
             yield Finding(
                 server.location,
-                f"fail_timeout={server.parameter('fail_timeout')}: after {fails} failures, such as"
-                " answers that took too"
-                f" long, a healthy server of '{upstream.name}' gets nothing for {spoken(window)}; when"
-                " all have had"
-                " them, every client gets 502",
+                f"fail_timeout={server.parameter('fail_timeout')}: after {fails} failures, such as answers"
+                f" that took too long, a healthy server of '{upstream.name}' gets nothing for"
+                f" {spoken(window)}; when all have had them, every client gets 502",
                 "max_fails=3 fail_timeout=10s",
                 Severity.ERROR if window > 600_000 else Severity.WARNING,
             )
@@ -78,8 +75,7 @@ def _windows(upstream: Upstream) -> Iterator[Finding]:
         yield Finding(
             once[0].location,
             f"one failure{by}, such as one answer that took too long, takes {share} of '{upstream.name}'"
-            " out for"
-            f" {spoken(window)}: the others get its load, and follow",
+            f" out for {spoken(window)}: the others get its load, and follow",
             "max_fails=3 fail_timeout=10s on each server",
         )
 
@@ -94,8 +90,7 @@ def _haproxy_ejection(view: HaproxyView) -> Iterator[Finding]:
             yield Finding(
                 server.line.location,
                 f"'observe layer7' counts answers with 5xx as failures of a server of '{pool.name}': an"
-                " engine that"
-                " says 'too busy' is taken out, the rest get its load and follow",
+                " engine that says 'too busy' is taken out, the rest get its load and follow",
                 "no 'observe' for engines; a check of /health instead",
             )
 
@@ -109,16 +104,15 @@ def _hasty(pool: Pool, server: Server) -> Iterator[Finding]:
     if inter is not None and inter < 500:
         yield Finding(
             server.line.location,
-            f"'inter {inter_said}' is {spoken(inter)} (a number without unit is milliseconds): each server of"
-            f" '{pool.name}' is checked all the time, and one slow moment takes it out",
+            f"'inter {inter_said}' is {spoken(inter)} (a number without unit is milliseconds): each server"
+            f" of '{pool.name}' is checked all the time, and one slow moment takes it out",
             "inter 5s fall 3 rise 2, with timeout check 5s",
         )
     elif timeout is not None and timeout < _SHORT_CHECK:
         yield Finding(
             line.location if line else server.line.location,
-            f"'timeout check {spoken(timeout)}': under load SGLang's /health takes a second, and vLLM's"
-            " as well while it"
-            " reads long prompts: busy servers are taken out, and the rest follow",
+            f"'timeout check {spoken(timeout)}': under load SGLang's /health takes a second, and vLLM's as"
+            " well while it reads long prompts: busy servers are taken out, and the rest follow",
             "timeout check 5s",
         )
     elif fall == 1 and pool.size > 1:
@@ -134,10 +128,8 @@ EJECTION = AuditRule(
     Severity.WARNING,
     "healthy servers are taken out of rotation, or for too long",
     "A slow answer is no failure of an engine. With `max_fails=3 fail_timeout=10000s` six answers that"
-    " timed out left"
-    " two healthy servers unused for 2 h 46 min (NGINX 1.22.1); statuses in `proxy_next_upstream` count"
-    " as failures even"
-    " where nothing is tried again.",
+    " timed out left two healthy servers unused for 2 h 46 min (NGINX 1.22.1); statuses in"
+    " `proxy_next_upstream` count as failures even where nothing is tried again.",
     "it has max_fails=3 fail_timeout=10s, counts connection errors alone, and checks with 5 s, fall 3",
     _nginx_ejection,
     _haproxy_ejection,
@@ -156,8 +148,8 @@ def _nginx_unchecked(view: NginxView) -> Iterator[Finding]:
             yield Finding(
                 never[0].location,
                 "max_fails=0 and no health check (NGINX's free version has none): a dead server of"
-                f" '{upstream.name}'"
-                " goes on getting its share, and each of those requests waits for its connection to fail",
+                f" '{upstream.name}' goes on getting its share, and each of those requests waits for its"
+                " connection to fail",
                 "max_fails=3 fail_timeout=10s, or HAProxy, which can ask /health",
             )
 
@@ -171,12 +163,10 @@ def _haproxy_unchecked(view: HaproxyView) -> Iterator[Finding]:
         declared = "; 'option httpchk' alone checks nothing" if asked else ""
         yield Finding(
             without[0].line.location,
-            f"{len(without)} of {len(pool.active)} servers of '{pool.name}' have no 'check'{declared}: a"
-            " dead server, or"
-            " one that loads its model, goes on getting requests",
-            "default-server check inter 5s fall 3 rise 2, with option httpchk and http-check send meth"
-            " GET uri /health"
-            " ver HTTP/1.1 hdr Host localhost",
+            f"no 'check' at {len(without)} of {len(pool.active)} servers of '{pool.name}'{declared}: one"
+            " that is dead, or loads its model, goes on getting requests",
+            "default-server check inter 5s fall 3 rise 2, with option httpchk and http-check send meth GET"
+            " uri /health ver HTTP/1.1 hdr Host localhost",
         )
 
 
@@ -186,8 +176,7 @@ UNCHECKED = AuditRule(
     "nobody asks whether a server can answer",
     "A model takes minutes to load, and an engine that lost its GPU still accepts connections.",
     "HAProxy asks the engine's readiness path; NGINX's free version cannot, and three failed connections"
-    " in 10 s take a"
-    " server out for 10 s",
+    " in 10 s take a server out for 10 s",
     _nginx_unchecked,
     _haproxy_unchecked,
 )
@@ -205,8 +194,7 @@ def _says_yes(view: HaproxyView) -> Iterator[Finding]:
             yield Finding(
                 next(server.line.location for server in pool.servers if server.has("check")),
                 f"'check' alone only connects: {ENGINES[engine].title} accepts connections while it loads"
-                " its model, and"
-                f" when it hangs, and '{pool.name}' gets requests that fail",
+                f" its model, and when it hangs, and '{pool.name}' gets requests that fail",
                 f"option httpchk, and http-check send meth GET uri {ready} ver HTTP/1.1 hdr Host localhost",
             )
         elif path is not None and place is not None:
@@ -249,12 +237,10 @@ def _haproxy_own_health(view: HaproxyView) -> Iterator[Finding]:
 def _always_yes(location: object, path: str) -> Finding:
     return Finding(
         location,  # type: ignore[arg-type]
-        f"{path} is answered 200 by the balancer itself, whatever its servers do: a balancer or a probe"
-        " in front goes"
-        " on sending clients here when no model can answer",
+        f"{path} is answered 200 by the balancer itself, whatever its servers do: a balancer or a probe in"
+        " front goes on sending clients here when no model can answer",
         "a path of its own for 'the balancer runs', and for readiness: 503 if nbsrv(POOL) is 0 (HAProxy),"
-        " or the"
-        " request passed on to the pool (NGINX)",
+        " or the request passed on to the pool (NGINX)",
     )
 
 
@@ -268,8 +254,7 @@ SAYS_YES = AuditRule(
     Severity.WARNING,
     "a check is answered 'yes' while no model can answer",
     "vLLM stayed in rotation for 85 minutes with a hanging engine because `/v1/models` was asked; SGLang"
-    " and llama.cpp"
-    " answer that path while they load, and `/health` with 503.",
+    " and llama.cpp answer that path while they load, and `/health` with 503.",
     "it asks each engine's readiness path, and has /lb/live and /lb/ready for itself",
     _nginx_own_health,
     _both,

@@ -20,8 +20,7 @@ def _host(view: NginxView) -> Iterator[Finding]:
             yield Finding(
                 one.directive.location,
                 f"servers are asked for the host '{names[0]}', the upstream's name: '_' is no part of a"
-                " host name, and"
-                " strict servers answer 400",
+                " host name, and strict servers answer 400",
                 "proxy_set_header Host $host;",
             )
 
@@ -30,8 +29,8 @@ HOST = AuditRule(
     "upstream-name-as-host",
     Severity.WARNING,
     "servers get the upstream's name as Host",
-    "It is NGINX's default. A header at an outer level does not help where the location sets any header"
-    " of its own.",
+    "It is NGINX's default. A header at an outer level does not help where the location sets any header of"
+    " its own.",
     "it sends the client's Host, or what 'host_header' says",
     _host,
 )

@@ -26,9 +26,8 @@ def _buffering(view: NginxView) -> Iterator[Finding]:
             yield Finding(
                 (said or one.directive).location,
                 f"proxy_buffering {how}: NGINX collects an answer before it passes it on, so that the"
-                " client sees"
-                " no token until 4 to 16 KB are together, and with HTTP/1.0 to the server none before the"
-                " end",
+                " client sees no token until 4 to 16 KB are together, and with HTTP/1.0 to the server none"
+                " before the end",
                 "proxy_buffering off;",
             )
 
@@ -39,8 +38,7 @@ def _waiting_for_the_answer(view: HaproxyView) -> Iterator[Finding]:
             yield Finding(
                 line.location,
                 "'http-response wait-for-body' holds an answer back until its buffer is full or its time"
-                " is over:"
-                " the client sees no token before that",
+                " is over: the client sees no token before that",
                 "no such line for streams",
             )
 
@@ -49,9 +47,8 @@ BUFFERING = AuditRule(
     "buffered-streams",
     Severity.ERROR,
     "answers are collected before they are passed on",
-    "Time to first token becomes the time of the whole answer: behind a file without `proxy_buffering"
-    " off` mock GPU"
-    " servers gave the median first token after 0.60 s in place of 0.04 s (NGINX 1.22.1).",
+    "Time to first token becomes the time of the whole answer: behind a file without `proxy_buffering off`"
+    " mock GPU servers gave the median first token after 0.60 s in place of 0.04 s (NGINX 1.22.1).",
     "it has 'proxy_buffering off' wherever requests go to servers",
     _buffering,
     _waiting_for_the_answer,
@@ -67,34 +64,31 @@ def _connection(view: NginxView) -> Iterator[Finding]:
             yield Finding(
                 connection.location if connection else one.directive.location,
                 "every request to the server says 'Connection: upgrade', not only those of WebSockets: no"
-                " connection"
-                " is kept for the next request, and some servers refuse it",
+                " connection is kept for the next request, and some servers refuse it",
                 'map $http_upgrade $connection_upgrade { default ""; ~*^websocket$ upgrade; } and'
-                " proxy_set_header"
-                " Connection $connection_upgrade;",
+                " proxy_set_header Connection $connection_upgrade;",
             )
         elif value == "close":
             yield Finding(
                 connection.location if connection else one.directive.location,
                 "'Connection: close' to the server: each request pays for a new connection, and with TLS"
-                " for a"
-                " handshake, before its first token",
+                " for a handshake, before its first token",
                 'proxy_set_header Connection "";',
             )
         elif (version is None and not modern) or (version is not None and version.value == "1.0"):
             yield Finding(
                 (version or one.directive).location,
                 "requests go to the server as HTTP/1.0 (NGINX's default before 1.29.7): the answer ends"
-                " with its"
-                " connection, none is kept for the next request, and the server cannot stream in chunks",
+                " with its connection, none is kept for the next request, and the server cannot stream in"
+                " chunks",
                 'proxy_http_version 1.1; and proxy_set_header Connection "";',
             )
         elif value is None and not modern:
             yield Finding(
                 (version or one.directive).location,
                 "HTTP/1.1 to the server, but NGINX before 1.29.7 adds 'Connection: close' to each request"
-                " unless the"
-                " header is emptied: 'keepalive' has no effect, each request pays for a new connection",
+                " unless the header is emptied: 'keepalive' has no effect, each request pays for a new"
+                " connection",
                 'proxy_set_header Connection "";',
             )
 
@@ -108,9 +102,8 @@ def _closing(view: HaproxyView) -> Iterator[Finding]:
             if line:
                 yield Finding(
                     line.location,
-                    f"'option {name}' closes the connection to the server behind each answer: each"
-                    " request pays for"
-                    " a new one before its first token",
+                    f"'option {name}' closes the connection to the server behind each answer: each request"
+                    " pays for a new one before its first token",
                     "http-reuse safe, without this option",
                 )
 
@@ -120,8 +113,7 @@ CONNECTION = AuditRule(
     Severity.WARNING,
     "each request to a server opens a connection of its own",
     "HTTP/1.0, or `Connection: close`, ends the connection with the answer. NGINX sends both by default"
-    " before 1.29.7;"
-    " `Connection: upgrade` for every request has the same effect.",
+    " before 1.29.7; `Connection: upgrade` for every request has the same effect.",
     "it speaks HTTP/1.1, empties the header and keeps connections",
     _connection,
     _closing,
@@ -136,8 +128,7 @@ def _no_delay(view: HaproxyView) -> Iterator[Finding]:
             yield Finding(
                 pool.section.location,
                 f"without 'option http-no-delay' HAProxy holds each chunk of '{pool.name}' back for up to"
-                " 200 ms,"
-                " waiting for more: clients over HTTP/1 get tokens in bursts",
+                " 200 ms, waiting for more: clients over HTTP/1 get tokens in bursts",
                 "option http-no-delay (in defaults)",
             )
 
@@ -147,8 +138,8 @@ NO_DELAY = AuditRule(
     Severity.WARNING,
     "HAProxy waits for more before it sends a token",
     "The first token came 200 to 223 ms late, 50 tokens of 30 ms each in 8 pieces (HAProxy 2.6 to 3.4,"
-    " clients over"
-    " HTTP/1); with the option at once, in 51. The manual advises against it for ordinary traffic.",
+    " clients over HTTP/1); with the option at once, in 51. The manual advises against it for ordinary"
+    " traffic.",
     "it has 'option http-no-delay' in its defaults",
     haproxy=_no_delay,
 )
@@ -174,17 +165,16 @@ def _abandoned(view: HaproxyView) -> Iterator[Finding]:
         if line is None:
             yield Finding(
                 pool.section.location,
-                f"a client of '{pool.name}' that leaves before the first token is not noticed up to"
-                " HAProxy 3.2: its"
-                " prompt is computed to the end, and if it waits in the queue, it is still sent to a GPU",
+                f"a client of '{pool.name}' that leaves before the first token is not noticed up to HAProxy"
+                " 3.2: its prompt is computed to the end, and if it waits in the queue, it is still sent"
+                " to a GPU",
                 "option abortonclose (in defaults)",
             )
         elif line in pool.section.lines and pool.section.kind == "backend" and _only_here(view, pool.fronts):
             yield Finding(
                 line.location,
                 "'option abortonclose' in a backend alone has no effect (seen on HAProxy 2.6): abandoned"
-                " prompts are"
-                " computed to the end",
+                " prompts are computed to the end",
                 "the same line in defaults",
             )
 
@@ -199,10 +189,8 @@ ABANDONED = AuditRule(
     Severity.WARNING,
     "requests whose client has gone are computed to the end",
     "A long prompt costs seconds of a GPU before its first token, and clients retry: without it every"
-    " retry runs"
-    " beside what it replaces. With `option abortonclose` the server hears of it within 50 ms (HAProxy"
-    " 2.6 to 3.2; on by"
-    " default from 3.3).",
+    " retry runs beside what it replaces. With `option abortonclose` the server hears of it within 50 ms"
+    " (HAProxy 2.6 to 3.2; on by default from 3.3).",
     "it has 'option abortonclose' in its defaults for HAProxy; NGINX passes a client's leaving on by default",
     _ignored_aborts,
     _abandoned,

@@ -36,9 +36,8 @@ def _nginx_timeout(view: NginxView) -> Iterator[Finding]:
             yield Finding(
                 (said or one.directive).location,
                 f"proxy_read_timeout is {spoken(value)}{by}: whatever takes longer to its first byte (a"
-                " long prompt,"
-                " an answer that is not streamed, a model being loaded) is a 504 to the client, whose"
-                " retry begins anew",
+                " long prompt, an answer that is not streamed, a model being loaded) is a 504 to the"
+                " client, whose retry begins anew",
                 "proxy_read_timeout 600s;",
                 _cut(value),
             )
@@ -82,11 +81,9 @@ TIMEOUT = AuditRule(
     "timeout-below-generation",
     Severity.ERROR,
     "a timeout is shorter than a generation may take",
-    "A reasoning model or a long prompt may take minutes to its first byte, and OpenAI's SDK waits for"
-    " 600 s and then"
-    " retries twice: the GPU computes three times for nothing. `timeout tunnel` does not help: streams"
-    " over HTTP are no"
-    " tunnels.",
+    "A reasoning model or a long prompt may take minutes to its first byte, and OpenAI's SDK waits for 600"
+    " s and then retries twice: the GPU computes three times for nothing. `timeout tunnel` does not help:"
+    " streams over HTTP are no tunnels.",
     "it has 10 minutes for both, and a pool or route can say otherwise",
     _nginx_timeout,
     _haproxy_timeout,
@@ -105,8 +102,7 @@ def _nginx_retries(view: NginxView) -> Iterator[Finding]:
             yield Finding(
                 said.location,
                 "'non_idempotent' sends a prompt that a server may be computing to the next one as well:"
-                " one request"
-                " pays for two generations, and a slow fleet gets more work",
+                " one request pays for two generations, and a slow fleet gets more work",
                 "proxy_next_upstream error timeout; with proxy_next_upstream_tries 2;",
             )
         yield from _fallback(view, one.level.all("error_page"))
@@ -123,9 +119,8 @@ def _fallback(view: NginxView, pages: tuple[object, ...]) -> Iterator[Finding]:
         if args and args[-1] in passing and {"502", "504"} & set(args[:-1]):
             yield Finding(
                 page.location,  # type: ignore[attr-defined]
-                f"an error page that passes to servers ({args[-1]}) sends a prompt again that failed"
-                " after it was sent:"
-                " it may be computed twice",
+                f"an error page that passes to servers ({args[-1]}) sends a prompt again that failed after"
+                " it was sent: it may be computed twice",
                 "error_page 502 =503 /busy; answered by NGINX itself",
                 Severity.WARNING,
             )
@@ -140,10 +135,8 @@ def _haproxy_retries(view: HaproxyView) -> Iterator[Finding]:
         yield Finding(
             line.location,
             f"'retry-on {' '.join(twice)}' sends a prompt again that a server has got, and may be"
-            " computing: up to"
-            f" {1 + _retries(pool.section)} generations for one request; prompts larger than the buffer"
-            " are not"
-            " retried, so that it depends on their length",
+            f" computing: up to {1 + _retries(pool.section)} generations for one request; prompts larger"
+            " than the buffer are not retried, so that it depends on their length",
             "retry-on conn-failure",
         )
 
@@ -163,8 +156,8 @@ RETRIES = AuditRule(
     Severity.ERROR,
     "a retry may compute one prompt twice",
     "A POST that was answered 503 ran twice with `non_idempotent` and three times with `retry-on"
-    " all-retryable-errors`"
-    " (NGINX 1.22.1, HAProxy 2.6.12). Only a connection that was refused is free to try again.",
+    " all-retryable-errors` (NGINX 1.22.1, HAProxy 2.6.12). Only a connection that was refused is free to"
+    " try again.",
     "it retries refused connections alone, unless the fleet says 'replay_posts'",
     _nginx_retries,
     _haproxy_retries,
@@ -200,8 +193,7 @@ RELOAD = AuditRule(
     Severity.WARNING,
     "a reload ends streams that are not finished",
     "Each change of the fleet is a reload, and each cuts the answers that take longer than this. Without"
-    " any limit old"
-    " processes stay as long as their last stream.",
+    " any limit old processes stay as long as their last stream.",
     "it has 15 minutes ('drain_timeout')",
     _nginx_reload,
     _haproxy_reload,
@@ -221,9 +213,8 @@ def _keepalive(view: NginxView) -> Iterator[Finding]:
             yield Finding(
                 (said or kept)[-1].location,
                 f"NGINX keeps idle connections to '{upstream.name}' for {spoken(value)}{by}, Python's"
-                " servers (vLLM,"
-                " SGLang, LiteLLM) close them after 5 s: a POST that meets the closing is a 502, and"
-                " counts as a failure",
+                " servers (vLLM, SGLang, LiteLLM) close them after 5 s: a POST that meets the closing is a"
+                " 502, and counts as a failure",
                 "keepalive_timeout 4s; (in the upstream, below what the server keeps)",
             )
 
@@ -233,8 +224,7 @@ KEEPALIVE = AuditRule(
     Severity.WARNING,
     "idle connections are kept for longer than the server keeps them",
     "uvicorn closes an idle connection after 5 s; NGINX keeps it for 60 s by default and does not send a"
-    " POST again that"
-    " it has already sent.",
+    " POST again that it has already sent.",
     "it keeps them a second less than the engine does",
     _keepalive,
 )

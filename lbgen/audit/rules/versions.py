@@ -54,8 +54,7 @@ def _holes(program: str, version: Version, package: str, text: str, place: Locat
         yield Finding(
             place,
             f"{program} {package or version} has {one.id}, {one.what}, and this configuration has what it"
-            " takes:"
-            f" {one.used}",
+            f" takes: {one.used}",
             f"update {program} ({', '.join(fixed)}); {one.source}",
         )
 
@@ -78,8 +77,7 @@ HOLES = AuditRule(
     "the program has a known vulnerability that this configuration reaches",
     "Each entry names what a configuration has to use for the hole to be reached. The version is that of"
     " `--target-version`, else of the installed program for files below /etc/nginx and /etc/haproxy;"
-    " distributions mend"
-    " holes in older versions.",
+    " distributions mend holes in older versions.",
     "it has no unnamed captures and no ignore_invalid_headers; 'check' names what else a version has",
     _nginx,
     _haproxy,
