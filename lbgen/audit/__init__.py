@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _POOL = "\0"
 """Stands in a message for the name of the pool that it is about."""
 _IGNORE = re.compile(r"#\s*lbgen:\s*ignore\[([a-z0-9,\s-]+)\]")
+_MOST_PLACES = 8
 _FOREIGN = re.compile(r"\w+_by_lua(?:_block|_file)?|js_\w+|perl(?:_\w+)?")
 
 
@@ -88,10 +89,13 @@ def _problem(rule: AuditRule, message: str, found: Sequence[tuple[Finding, str]]
     """Return one problem for all pools and places of which the same is to be said."""
     first = found[0][0]
     names = [f"'{name}'" for name in dict.fromkeys(about for _, about in found) if name]
-    others = dict.fromkeys(one.location for one, _ in found if one.location != first.location)
+    others = list(dict.fromkeys(one.location for one, _ in found if one.location != first.location))
     also = ", ".join(
-        str(one.line) if one.file == first.location.file else f"{one.file}:{one.line}" for one in others
+        str(one.line) if one.file == first.location.file else f"{one.file}:{one.line}"
+        for one in others[:_MOST_PLACES]
     )
+    if len(others) > _MOST_PLACES:
+        also += f" and {len(others) - _MOST_PLACES} more"
     message = message.replace(_POOL, ", ".join(names)) + (f" (also line {also})" if also else "")
     hint = f"instead: {first.write} (lbgen's own file: {rule.rendered})"
     return Problem(rule.code, message, (), first.severity or rule.severity, hint, first.location)

@@ -36,7 +36,7 @@ _PATHS = (
 _PORTS = r":(?:11434|300\d\d)(?!\d)"
 _MANY_PORTS = r":80[0-9][0-9](?!\d)"
 _OTHERS = (
-    r"static|(?<![a-z])www(?![a-z])|web-?site|grafana|prometheus|php|wordpress|acme|certbot|letsencrypt|keycloak"
+    r"static|(?<![a-z])(?:www|web|web-?site|site)(?![a-z])|grafana|prometheus|php|wordpress|acme|certbot|letsencrypt|keycloak"
     r"|redis|minio|gitlab|smtp|postgres|mysql|(?<![a-z])(?:auth|login|docs|blog|ui|dashboard|img)(?![a-z])"
 )
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lbgen.problems import Location
+
 _LITERAL = r"[^\s\"'$%{};,()]"
 _SECRETS = re.compile(
     rf"""(?ix)
     \bbearer[ \\]+(?P<bearer>{_LITERAL}{{8,}})
-    | (?<![A-Za-z0-9])(?P<token>(?:sk-|hf_|gsk_|xai-|ghp_|nvapi-)[A-Za-z0-9_-]{{6,}})
-    | (?:x-api-key|api-?key)["']?\s+(?:-[mif]\s+\S+\s+)*["']?(?P<header>{_LITERAL}{{8,}})["']?\s*(?:;|$)
+    | (?<![A-Za-z0-9/])(?P<token>(?:sk-|hf_|gsk_|xai-|ghp_|nvapi-)[A-Za-z0-9_-]{{6,}})(?![\w-]|:\d)
+    | (?:x-api-key|api-?key)["')]*\s+(?:-m\s+\S+\s+|-i\s+)*["']?(?P<header>{_LITERAL}{{8,}})["']?\s*(?:;|$)
     | ^\s*stats\s+auth\s+[^\s:]+:(?P<stats>\S+)
     | \binsecure-password\s+(?P<user>\S+)
     """
@@ -37,6 +39,15 @@ def without_secrets(line: str) -> str:
         start, end = match.span(match.lastgroup or "")
         line = line[:start] + "•" * (end - start) + line[end:]
     return line
+
+
+def blotted(lines: list[str], place: Location) -> None:
+    """Blot out a key in the lines of its file, from where it begins to the end of its word."""
+    line, start = lines[place.line - 1], place.column - 1
+    quote = line[start - 1] if start and line[start - 1] in "\"'" else ""
+    word = re.match(rf"[^{quote}]*" if quote else r"[^\s;]*", line[start:])
+    end = start + (word.end() if word else 0)
+    lines[place.line - 1] = line[:start] + "•" * (end - start) + line[end:]
 
 
 def others_can_read(name: str) -> bool:

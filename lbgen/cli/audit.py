@@ -11,7 +11,7 @@ import click
 
 from lbgen.audit import audit
 from lbgen.audit.rule import Running
-from lbgen.audit.secrets import without_secrets
+from lbgen.audit.secrets import blotted, without_secrets
 from lbgen.cli.console import summary
 from lbgen.cli.options import Command, option
 from lbgen.cli.problem_formats import FORMATS, lines_report
@@ -92,6 +92,8 @@ def _report(console: Console, found: Configurations, report: Report, form: str |
         console.result(FORMATS[kind](report.problems, sources))
     elif report.problems:
         lines = {name: [without_secrets(line) for line in text.split("\n")] for name, text in texts.items()}
+        for key in (one.location for one in report.problems if one.code == "keys-in-file" and one.location):
+            blotted(lines[key.file], key)
         console.result(lines_report(report.problems, lines, color=console.wants_color(sys.stdout)))
     for note in report.notes:
         console.note(note)

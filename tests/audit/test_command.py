@@ -86,6 +86,18 @@ def test_keys_are_found_and_never_shown(capsys: pytest.CaptureFixture[str], tmp_
     assert "keys-in-file" not in call(capsys, path)[1]
 
 
+def test_keys_of_a_map_are_keys(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "nginx.conf"
+    entries = "".join(f'        "Bearer team{number}" team-{number};\n' for number in range(12))
+    table = f"http {{\n    map $http_authorization $team {{\n        default '';\n{entries}    }}\n"
+    path.write_text(QUIET.read_text().replace("http {\n", table))
+    code, out, _ = call(capsys, path)
+    assert code == 1
+    assert f"{path}:10:10: error[keys-in-file]" in out
+    assert "(also line 11, 12, 13, 14, 15, 16, 17, 18 and 3 more)" in out
+    assert "team0" not in out
+
+
 def test_a_version_silences_and_names_holes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     plain = (HERE / "connection-closed" / "fires.conf").read_text().replace("listen 8080", "listen 8443 ssl")
     path = tmp_path / "nginx.conf"

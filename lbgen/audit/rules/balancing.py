@@ -172,8 +172,8 @@ def _queue(view: HaproxyView) -> Iterator[Finding]:
             wait = f"'timeout connect' ({spoken(connect)})" if connect else "'timeout connect'"
             yield Finding(
                 pool.section.location,
-                f"no 'timeout queue' for '{pool.name}': {wait} decides how long a request may wait for a place,"
-                " and under load clients get 503",
+                f"no 'timeout queue' for '{pool.name}': {wait} decides how long a request may wait for a"
+                " place, and under load clients get 503",
                 "timeout queue 1m, and maxqueue on the servers",
             )
         elif not capped and line is None and _no_bound(pool):

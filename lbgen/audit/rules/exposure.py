@@ -22,6 +22,8 @@ _GUARDS = ("allow", "deny", "auth_basic", "auth_request", "auth_jwt", "internal"
 _LOGGED = re.compile(
     r"\$(?:request_body|http_authorization|http_x_api_key|http_api_key|http_cookie|cookie_\w+|arg_(?:api_?)?key)\b"
 )
+_KEYED = r"\$http_(?:authorization|(?:x_)?api_?key)"
+_NO_KEYS = frozenset({"default", "include", "hostnames", "volatile"})
 _KEY_HEADERS = r"(?:authorization|x-api-key|api-key|apikey|cookie)"
 
 
@@ -114,17 +116,32 @@ def _keys(view: NginxView | HaproxyView) -> Iterator[Finding]:
             continue
         for number, line in enumerate(text.split("\n"), 1):
             for start, _ in secret_spans(line):
-                yield Finding(
-                    Location(name, number, start + 1),
-                    "a key stands here in clear, in a file that every user of this machine can read, and"
-                    " so can whoever gets its repository or its backup",
-                    "the key in a file of its own with mode 0600, included here (NGINX), or setenv from"
-                    " the service's environment (HAProxy); and a new key, since this one was written down",
-                )
+                yield _key(Location(name, number, start + 1))
+
+
+def _key(location: Location) -> Finding:
+    return Finding(
+        location,
+        "a key stands here in clear, in a file that every user of this machine can read, and"
+        " so can whoever gets its repository or its backup",
+        "the key in a file of its own with mode 0600, included here (NGINX), or setenv from"
+        " the service's environment (HAProxy); and a new key, since this one was written down",
+    )
 
 
 def _nginx_keys(view: NginxView) -> Iterator[Finding]:
-    return _keys(view) if view.passes else iter(())
+    if not view.passes:
+        return
+    found = list(_keys(view))
+    yield from found
+    known = {(one.location.file, one.location.line) for one in found}
+    for level in view.whole.levels("map"):
+        for entry in level.block.block or () if re.fullmatch(_KEYED, level.block.value) else ():
+            place = entry.location
+            key = re.sub(r"(?i)^[~*]*\^?(?:bearer(?:\\s|[ +])+)?|\$$", "", entry.name)
+            literal = entry.name not in _NO_KEYS and re.fullmatch(r"[\w.~+/=\\-]{4,}", key)
+            if literal and (place.file, place.line) not in known and others_can_read(place.file):
+                yield _key(place)
 
 
 def _haproxy_keys(view: HaproxyView) -> Iterator[Finding]:

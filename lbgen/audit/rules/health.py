@@ -108,14 +108,14 @@ def _hasty(pool: Pool, server: Server) -> Iterator[Finding]:
             f" of '{pool.name}' is checked all the time, and one slow moment takes it out",
             "inter 5s fall 3 rise 2, with timeout check 5s",
         )
-    elif timeout is not None and timeout < _SHORT_CHECK:
+    if timeout is not None and timeout < _SHORT_CHECK:
         yield Finding(
             line.location if line else server.line.location,
             f"'timeout check {spoken(timeout)}': under load SGLang's /health takes a second, and vLLM's as"
             " well while it reads long prompts: busy servers are taken out, and the rest follow",
             "timeout check 5s",
         )
-    elif fall == 1 and pool.size > 1:
+    if fall == 1 and pool.size > 1:
         yield Finding(
             server.line.location,
             f"'fall 1': one late answer to a check takes a server of '{pool.name}' out",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from lbgen.audit.haproxy_view import milliseconds
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _ENOUGH = 300_000
 """Milliseconds: what a long prompt and a long answer without a stream may take; SDKs wait for 600 s."""
 _SHORT = 60_000
+_QUICK = r"embed|rerank|tokeni[sz]e|score"
+"""Paths and pools whose answers take a moment."""
 _NGINX_DEFAULT = 60_000
 
 
@@ -29,6 +32,8 @@ def _cut(milliseconds: int) -> Severity:
 
 def _nginx_timeout(view: NginxView) -> Iterator[Finding]:
     for one in view.passes:
+        if re.search(_QUICK, " ".join([one.path, *(upstream.name for upstream in one.upstreams)])):
+            continue
         said = one.level.first("proxy_read_timeout")
         value = nginx_time(said.value) if said else _NGINX_DEFAULT
         if value is not None and value < _ENOUGH:
@@ -45,6 +50,8 @@ def _nginx_timeout(view: NginxView) -> Iterator[Finding]:
 
 def _haproxy_timeout(view: HaproxyView) -> Iterator[Finding]:
     for pool in view.pools:
+        if re.search(_QUICK, pool.name):
+            continue
         yield from _one_timeout(pool.section, "server", f"servers of '{pool.name}'")
     for front in view.fronts:
         yield from _one_timeout(front, "client", f"clients of '{front.name}'")
