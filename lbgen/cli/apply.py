@@ -14,12 +14,16 @@ from lbgen.cli.options import Command, fleet_options, format_option, option, tem
 from lbgen.cli.plan import as_before, changed_lines, choice_of, folder_of, values
 from lbgen.cli.signals import end_as_ctrl_c_does
 from lbgen.deploy.addresses import taken_addresses
-from lbgen.deploy.apply import Job, RefusedError, apply
+from lbgen.deploy.apply import Job, apply
+from lbgen.deploy.lock import RefusedError
 from lbgen.deploy.plan import MAX_CHANGE
 from lbgen.deploy.reload import (
+    NOT_STARTED,
+    SILENT_S,
     by_command,
     by_master_socket,
     by_pid_file,
+    nothing_listens,
     ready_listeners,
     runs_again,
     runs_other,
@@ -46,12 +50,16 @@ if TYPE_CHECKING:
     from lbgen.render import RenderedFile
 
 
+PATIENCE = "15s"
+
+
 class Wanted(NamedTuple):
     """What the options of one call ask for."""
 
     to: str
     expect: str | None
     reload: str | None
+    start: str | None
     pid: str | None
     master_socket: str | None
     timeout: str
@@ -75,11 +83,17 @@ class Wanted(NamedTuple):
     metavar="CMD",
     help="The command that reloads, such as 'systemctl reload nginx'; run without a shell.",
 )
+@option(
+    "--start",
+    metavar="CMD",
+    help="The command that starts the balancer where nothing listens yet, such as 'systemctl start haproxy'; "
+    "it has to return.",
+)
 @option("--pid", metavar="FILE", type=click.Path(), help="Reload by a signal to the master process in FILE.")
 @option("--master-socket", metavar="PATH", help="Reload over HAProxy's master socket.")
 @option(
     "--timeout",
-    default="15s",
+    default=PATIENCE,
     show_default=True,
     help="How long the new workers may take to answer, and to be ready if they were before.",
 )
@@ -129,6 +143,8 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         reload=_reload(settings.name, wanted),
         verify=_verify(fleet, settings.name, files, wanted, patience),
         smoke=_smoke(fleet, settings, wanted),
+        start=_start(wanted),
+        silent=lambda: nothing_listens(fleet),
         runs_again=lambda text: runs_again(fleet, settings.name, text, patience),
         runs_other=lambda names: runs_other(fleet, settings.name, names),
         socket=settings.runtime_socket,
@@ -212,7 +228,17 @@ def _verify(
     reloads = wanted.reload or wanted.pid or wanted.master_socket
     ready = ready_listeners(fleet, target) if reloads else frozenset[str]()
     name = files_named(files[0].text)
-    return lambda: verify(fleet, target, name, ready, patience)
+    if not wanted.reload or wanted.start or not nothing_listens(fleet):
+        return lambda: verify(fleet, target, name, ready, patience)
+
+    def started() -> list[str]:
+        """Look for the little while in which a reload command may have started it."""
+        try:
+            return verify(fleet, target, name, ready, SILENT_S if wanted.timeout == PATIENCE else patience)
+        except LbgenError as error:
+            raise LbgenError(f"{error}\nnothing listened there before: {NOT_STARTED}") from None
+
+    return started
 
 
 def _smoke(fleet: Fleet, settings: TargetSettings, wanted: Wanted) -> Callable[[], list[str]]:
@@ -222,10 +248,17 @@ def _smoke(fleet: Fleet, settings: TargetSettings, wanted: Wanted) -> Callable[[
         return list
     if not path.startswith("/") or not path.isascii() or not path.isprintable() or " " in path:
         raise click.UsageError(f"--smoke {path}: is the path of a request, such as /v1/chat/completions")
-    if not (wanted.reload or wanted.pid or wanted.master_socket or settings.runtime_socket):
+    ways = (wanted.reload, wanted.start, wanted.pid, wanted.master_socket, settings.runtime_socket)
+    if not any(ways):
         raise click.UsageError("--smoke asks the new workers: say how to reload, with --reload for one")
     request = smoke_for(fleet, path, wanted.smoke_model, RealSecrets())
     return lambda: [smoke(fleet, settings.name, request)]
+
+
+def _start(wanted: Wanted) -> Reload | None:
+    if wanted.start is not None and not wanted.start.strip():
+        raise click.UsageError("--start names no command: is a variable of the shell empty?")
+    return None if wanted.start is None else by_command(wanted.start, "start")
 
 
 def _reload(target: str, wanted: Wanted) -> Reload | None:

@@ -107,8 +107,8 @@ class Wanted(NamedTuple):
 @option(
     "--requests",
     type=click.IntRange(100, 10_000_000),
-    help="Requests of each run. Default: for three times as long as the longest answer takes, and at least "
-    "10,000 and 100 for each server; the first third warms up.",
+    help="Requests of each run. Default: for four times as long as the longest answer takes, and at least "
+    "10,000 and 100 for each server; those in the middle count.",
 )
 @option(
     "--seed",

@@ -6,8 +6,6 @@ the configuration that it has.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 import signal
 import threading
@@ -19,6 +17,7 @@ from lbgen.deploy.backup import BACKUP, Backup
 from lbgen.deploy.in_step import changed, loaded, names_for
 from lbgen.deploy.kept import through_reload
 from lbgen.deploy.live import change, obstacle
+from lbgen.deploy.lock import RefusedError, locked
 from lbgen.deploy.plan import MAX_CHANGE, make_plan
 from lbgen.deploy.reload import HungError
 from lbgen.files import tidy, write_files
@@ -38,14 +37,9 @@ if TYPE_CHECKING:
     from lbgen.render import RenderedFile
     from lbgen.targets.inventory import Inventory
 
-LOCK_WAIT_S = 60.0
 CANDIDATE = ".lbgen-candidate"
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, whoever manages services or jobs, and a connection that broke."""
-
-
-class RefusedError(LbgenError):
-    """The change was refused before anything was touched."""
 
 
 class Job(NamedTuple):
@@ -57,10 +51,15 @@ class Job(NamedTuple):
     check: Callable[[Path], str]
     """Runs the real checker on a main file and says how that went; raises `RefusedError` with its words."""
     reload: Reload | None
+    """How it takes the new files."""
     verify: Callable[[], list[str]]
     """Raises `LbgenError` when the balancer does not run with the new files."""
     smoke: Callable[[], list[str]] = list
     """Sends a request to a server; raises `LbgenError` when it is not answered well."""
+    start: Reload | None = None
+    """How it is started where it does not run."""
+    silent: Callable[[], bool] = lambda: False
+    """Tells whether nothing listens where the fleet's listeners are."""
     runs_other: Callable[[AbstractSet[str]], bool] = lambda _: False
     """Tells whether the balancer is seen to name other files than these."""
     runs_again: Callable[[str], bool] = lambda _: True
@@ -79,12 +78,13 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
 
     Raises `RefusedError` when nothing was touched, `LbgenError` when the old state was brought back.
     """
-    with _locked(job.directory, say):
+    with locked(job.directory, say):
         _tidy(job.directory)
         plan = make_plan(job.target, job.directory, job.files, socket=job.socket is not None, again=job.again)
         _refuse_unwanted(plan, job)
+        job = _to_start(job)
         if plan.is_empty:
-            if not _outdated(job, say):
+            if not job.start and not _outdated(job, say):
                 return plan
             plan = plan._replace(loaded=True)
         if plan.unfinished:
@@ -103,6 +103,12 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
             if in_effect or not plan.unfinished:
                 backup.finish()
         return plan
+
+
+def _to_start(job: Job) -> Job:
+    """Return the job with either a start, where nothing runs, or none."""
+    starts = job.start is not None and job.silent()
+    return job._replace(reload=None) if starts else job._replace(start=None)
 
 
 def _reason(error: BaseException) -> str:
@@ -169,36 +175,6 @@ def _refuse_unwanted(plan: Plan, job: Job) -> None:
             )
 
 
-@contextmanager
-def _locked(directory: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Hold the directory's lock: one apply at a time."""
-    directory.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(
-        directory / ".lbgen.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-    )
-    try:
-        end = time.monotonic() + LOCK_WAIT_S
-        told = False
-        while not _try_lock(descriptor):
-            if not told:
-                say("another apply is at work here: waiting for it")
-                told = True
-            if time.monotonic() > end:
-                raise RefusedError(f"another apply has been at work in {directory} for {LOCK_WAIT_S:.0f} s")
-            time.sleep(0.1)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _check_candidate(job: Job) -> str:
     """Let the real checker see the new files, beside the old ones and on the same file system."""
     candidate = job.directory / CANDIDATE
@@ -219,7 +195,14 @@ def _link_neighbours(directory: Path, candidate: Path) -> None:
 
 
 def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
-    if job.socket and not plan.reload and not _obstacle(plan, job, job.socket, say):
+    if job.start:
+        job.start.act()
+        loaded(job.directory)
+        say(f"{job.target}: started ({job.start.words})")
+        for look in (job.verify, job.smoke):
+            for line in look():
+                say(line)
+    elif job.socket and not plan.reload and not _obstacle(plan, job, job.socket, say):
         change(job.socket, *_old_and_new(plan), say)
         changed(job.directory, *(files_named(text) for text in (plan.files[0].old, plan.files[0].new)))
         say(f"{job.target}: changed over the runtime socket, without a reload")
@@ -268,10 +251,11 @@ def _roll_back(job: Job, backup: Backup, say: Callable[[str], None]) -> str:
         ran = backup.restore()
     except OSError as error:
         return f"not all of the old files could be put back, the next apply will try: {error}"
+    started = "; what the start command started may still run: stop it" if job.start else ""
     if not ran:
         backup.finish()
-        return "the new files are gone; there were none before"
-    words = "the old files are in place again"
+        return f"the new files are gone; there were none before{started}"
+    words = f"the old files are in place again{started}"
     if job.reload:
         try:
             again = _reload_back(job, job.reload, say)

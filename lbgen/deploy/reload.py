@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -12,7 +13,7 @@ from http import HTTPStatus
 from http.client import HTTPException
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.deploy.asking import asked, reason_of, url_of
+from lbgen.deploy.asking import asked, place_of, reason_of, url_of
 from lbgen.deploy.runtime_socket import RuntimeSocket
 from lbgen.model import State
 from lbgen.problems import LbgenError
@@ -39,6 +40,11 @@ COMMAND_TIMEOUT_S, BACK_TIMEOUT_S = 120, 15
 """How long a reload command may run, and the same on the way back from one that hung or was interrupted."""
 
 
+NOT_STARTED = "where the balancer does not run yet, --start CMD starts it"
+SILENT_S = 3.0
+"""How long a reload may take where nothing listened before: most reload nothing there."""
+
+
 class HungError(LbgenError):
     """A reload that did not come to its end."""
 
@@ -52,8 +58,9 @@ class Reload(NamedTuple):
     """The same with less patience, for the way back; None: it cannot hang."""
 
 
-def by_command(command: str) -> Reload:
-    """Return a reload by a command line, run without a shell."""
+def by_command(command: str, what: str = "reload") -> Reload:
+    """Return a reload (or start, as `what` says) by a command line, run without a shell."""
+    advice = "" if what == "reload" else "; it has to leave the balancer in the background"
 
     def act(timeout_s: float = COMMAND_TIMEOUT_S) -> None:
         # Its output goes to a file: a daemon that it starts would hold a pipe open for ever.
@@ -61,13 +68,13 @@ def by_command(command: str) -> Reload:
             try:
                 code = _ended(shlex.split(command), output, timeout_s)
             except subprocess.TimeoutExpired:
-                raise HungError(f"the reload command did not end within {timeout_s:.0f} s") from None
+                raise HungError(f"the {what} command did not end within {timeout_s:.0f} s{advice}") from None
             except (OSError, ValueError, IndexError) as error:  # IndexError: there is no word in it
-                raise LbgenError(f"the reload command failed: {error}") from None
+                raise LbgenError(f"the {what} command failed: {error}") from None
             output.seek(0)
             said = output.read(4096).decode(errors="replace").strip() or "it said nothing"
         if code != 0:
-            raise LbgenError(f"the reload command ended with {code}: {said}")
+            raise LbgenError(f"the {what} command ended with {code}: {said}")
 
     return Reload(f"command {command}", act, lambda: act(BACK_TIMEOUT_S))
 
@@ -89,6 +96,8 @@ def by_pid_file(target: str, path: Path) -> Reload:
     def act() -> None:
         try:
             os.kill(_process_in(path), number)
+        except (FileNotFoundError, ProcessLookupError):
+            raise LbgenError(f"{path}: names no process that runs: {NOT_STARTED}") from None
         except (OSError, ValueError, IndexError, OverflowError) as error:
             raise LbgenError(f"the process in {path} cannot be reloaded: {error}") from None
 
@@ -135,6 +144,22 @@ def verify(
             words += " and is ready"
         seen.append(f"listener {listener.name}: {words}")
     return seen
+
+
+def nothing_listens(fleet: Fleet) -> bool:
+    """Tell whether no listener of the fleet takes connections on this machine."""
+    return not any(_takes_connections(listener) for listener in fleet.listeners)
+
+
+def _takes_connections(listener: Listener) -> bool:
+    place = place_of(listener)
+    try:
+        socket.create_connection((place.host, place.port), PROBE_S).close()
+    except ConnectionRefusedError:
+        return False
+    except OSError:
+        return True  # it cannot be told
+    return True
 
 
 def ready_listeners(fleet: Fleet, target: str) -> frozenset[str]:
@@ -189,7 +214,7 @@ def _wait(listener: Listener, target: str, name: str, end: float, deadline: floa
         time.sleep(PAUSE_S)
     raise LbgenError(
         f"listener {listener.name}: {url_of(listener, listener.status.live or '')} {said}, for "
-        f"{deadline:.0f} s after the reload: does the balancer run with these files?"
+        f"{deadline:.0f} s: does the balancer run with these files?"
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.simulate.balancer import Balancer, View, Waiting
 from lbgen.simulate.server import SimulatedServer
-from lbgen.simulate.tally import WARM_UP, Tally
+from lbgen.simulate.tally import USUAL_EDGES, Tally
 from lbgen.strategies.registry import STRATEGIES
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from lbgen.simulate.request import Request
     from lbgen.simulate.setup import Agent, Incident, Setup
+    from lbgen.simulate.tally import Edges
 
     Follow = Callable[[Request, float], Request | None]
 
@@ -33,9 +34,9 @@ class Simulation:
         seed: int | str,
         follow: Follow | None = None,
         requests: int = 0,
-        warm_up: float = WARM_UP,
+        edges: Edges = USUAL_EDGES,
     ) -> None:
-        """Set it up for so many `requests`, the first share a warm-up; 0: nobody knows how many."""
+        """Set it up for so many `requests`, without whose edges latencies count; 0: nobody knows how many."""
         self.setup = setup
         self._follow = follow
         self._random = Random(f"balancers {seed}")  # noqa: S311 - has to be the same again
@@ -48,7 +49,7 @@ class Simulation:
         ]
         self._events: list[tuple[float, int, Callable[..., None], Any]] = []
         self._sequence = 0
-        self.tally = Tally(self.servers, requests, warm_up)
+        self.tally = Tally(self.servers, requests, edges)
         for incident in setup.incidents:
             self._at(incident.at_s, self._happen, incident)
         if setup.stale_s:

@@ -9,6 +9,7 @@ from lbgen.simulate.objective import answered
 from lbgen.simulate.result import combined
 from lbgen.simulate.statistics import Interval, interval
 from lbgen.simulate.study import is_closed
+from lbgen.simulate.tally import Edges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from lbgen.simulate.result import Figures
     from lbgen.simulate.study import Plan
 
-LONGEST, WARM_UP = 3, 1 / 3
-"""A run takes three times as long as the longest answer, and the first third does not count."""
+LONGEST, EDGES = 4, Edges(0.4, 0.25)
+"""A run takes four times as long as the longest answer; those that come in the middle of it count."""
 
 
 class Step(NamedTuple):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.simulate.clock import Simulation
 from lbgen.simulate.result import Figures, figures
-from lbgen.simulate.tally import WARM_UP
+from lbgen.simulate.tally import USUAL_EDGES, Edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,15 +35,15 @@ class Task(NamedTuple):
     seed: int
     luck: int = 0
     """Which draws the balancers make; the requests are the seed's alone."""
-    warm_up: float = WARM_UP
-    """Share of the requests whose latencies do not count."""
+    edges: Edges = USUAL_EDGES
+    """Which requests' latencies do not count."""
 
 
 def run(task: Task) -> Figures:
     """Do one run."""
     workload = task.workload
     draws = f"{task.seed} {task.luck}" if task.luck else task.seed
-    simulation = Simulation(task.setup, draws, workload.follow, task.requests, task.warm_up)
+    simulation = Simulation(task.setup, draws, workload.follow, task.requests, task.edges)
     requests = workload.requests(task.seed, task.rate_per_s, task.requests)
     collecting = gc.isenabled()
     gc.disable()  # a run makes no circles, and many objects that live long

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.problems import LbgenError
-from lbgen.simulate.needed import LONGEST, WARM_UP, in_rotation, step_of
+from lbgen.simulate.needed import EDGES, LONGEST, in_rotation, step_of
 from lbgen.simulate.pool import profile_of
 from lbgen.simulate.run import sweep
 from lbgen.simulate.size_search import Search
@@ -84,7 +84,7 @@ def sized(
 def _as_it_is(question: Question, objective: Objective) -> Step:
     alone = question._replace(
         strategies=(question.pool.strategy.name,), targets=question.targets[:1], alone=True,
-        longest=LONGEST, warm_up=WARM_UP,
+        longest=LONGEST, edges=EDGES,
     )  # fmt: skip
     plan = Plan.of(alone)
     return step_of(in_rotation(question.pool), plan, objective, list(sweep(plan.tasks())))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lbgen.problems import LbgenError
 from lbgen.simulate.capacity import server_capacity
 from lbgen.simulate.narrow import least
-from lbgen.simulate.needed import LONGEST, WARM_UP, Needed, in_rotation, scaled, step_of
+from lbgen.simulate.needed import EDGES, LONGEST, Needed, in_rotation, scaled, step_of
 from lbgen.simulate.run import sweep
 from lbgen.simulate.setup import Incident
 from lbgen.simulate.study import Plan, is_closed
@@ -47,7 +47,7 @@ class Search:
     ) -> None:
         """Prepare it; the question is about one strategy, and one target at most."""
         self._question = question._replace(
-            alone=True, peers=(), profiles=(kind,), longest=LONGEST, warm_up=WARM_UP
+            alone=True, peers=(), profiles=(kind,), longest=LONGEST, edges=EDGES
         )
         self._objective = objective
         self._kind = kind

@@ -11,7 +11,7 @@ from lbgen.simulate.peers import PEERS
 from lbgen.simulate.pool import setup_of
 from lbgen.simulate.result import Row
 from lbgen.simulate.run import Task, sweep
-from lbgen.simulate.tally import WARM_UP
+from lbgen.simulate.tally import USUAL_EDGES, Edges
 from lbgen.simulate.workload import sizes
 from lbgen.strategies.registry import DEFAULT_STRATEGY
 from lbgen.targets.registry import TARGETS
@@ -58,8 +58,8 @@ class Question(NamedTuple):
     """Other routers' ways to choose, as rows beside; see `lbgen.simulate.peers`."""
     longest: int = LONGEST
     """How many times as long as the longest answer a run takes when nobody says how many requests."""
-    warm_up: float = WARM_UP
-    """Share of the requests whose latencies do not count."""
+    edges: Edges = USUAL_EDGES
+    """Which requests' latencies do not count."""
 
 
 class Answer(NamedTuple):
@@ -140,7 +140,7 @@ class Plan(NamedTuple):
         return [
             Task(
                 self.setups[index], question.workload, self.rate_per_s, question.requests, seed,
-                warm_up=question.warm_up,
+                edges=question.edges,
             )
             for seed in question.seeds
             for index in self.order

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.simulate.series import Series
 from lbgen.simulate.statistics import Quantiles, grows
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from lbgen.simulate.request import Request
     from lbgen.simulate.server import SimulatedServer
 
-WARM_UP = 0.1
-"""Share of the requests whose latencies do not count: caches and queues fill."""
 MARKS = 2_000
 """Most marks of the integral over time, from which its first tenth is taken off."""
 STRETCHES = 10
@@ -25,21 +23,35 @@ SETTLING = 4_096
 """Arrivals after which latencies are counted up."""
 
 
+class Edges(NamedTuple):
+    """The shares of a run's requests whose latencies do not count."""
+
+    warm_up: float
+    """While the first ones come, caches and queues fill."""
+    cool_down: float = 0.0
+    """When the last ones are answered, nobody comes any more, and they are faster for it."""
+
+
+USUAL_EDGES = Edges(0.1)
+
+
 class Tally:
     """Latencies, errors, and the spread of requests in flight over the servers."""
 
     def __init__(
-        self, servers: Sequence[SimulatedServer], requests: int = 0, warm_up: float = WARM_UP
+        self, servers: Sequence[SimulatedServer], requests: int = 0, edges: Edges = USUAL_EDGES
     ) -> None:
-        """Begin to count; of so many `requests` a share is a warm-up, of 0 (unknown) nothing."""
+        """Begin to count; latencies are those of so many `requests` less the edges, or of 0 (unknown) all."""
         self.ttft, self.e2e, self.wait = Quantiles(), Quantiles(), Quantiles()
         self.arrived = self.ok = self.open = 0
         self.output_tokens = self.prompt_tokens = self.hit_tokens = 0
         self.errors: dict[str, int] = {}
         self.began_s: float | None = None
         self.ended_s = 0.0
-        self._warm_up = int(requests * warm_up)
+        self._warm_up = int(requests * edges.warm_up)
         self._warm_s = inf if self._warm_up else 0.0  # latencies count of requests that came from then on
+        self._cool_down = requests - int(requests * edges.cool_down) + 1 if edges.cool_down else NEVER
+        self._cool_s = inf  # and of those that came before
         self._stretch = max(1, (requests - self._warm_up) // STRETCHES) if requests else NEVER
         self._seen = 0  # requests in the system, summed up over the arrivals of this stretch
         self._averages: list[float] = []  # by stretch
@@ -65,6 +77,8 @@ class Tally:
                 self._seen = 0
         elif arrived > self._warm_up:
             self._warm_s = now
+        if arrived == self._cool_down:
+            self._cool_s = now
         if not self.arrived % SETTLING:
             for values in (self.ttft, self.e2e, self.wait):
                 values.settle()
@@ -91,7 +105,7 @@ class Tally:
         self.open -= 1
         self.ok += 1
         arrived = request.arrived
-        if arrived >= self._warm_s:
+        if self._warm_s <= arrived < self._cool_s:
             self.ttft.add(request.first - arrived)
             self.e2e.add(request.finished - arrived)
             self.wait.add(request.admitted - arrived)

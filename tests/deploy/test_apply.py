@@ -15,8 +15,9 @@ import pytest
 from lbgen.cli.guard import run
 from lbgen.deploy import reload
 from lbgen.deploy.addresses import taken_addresses
-from lbgen.deploy.apply import Job, RefusedError, apply
+from lbgen.deploy.apply import Job, apply
 from lbgen.deploy.backup import Backup
+from lbgen.deploy.lock import RefusedError
 from lbgen.deploy.plan import make_plan
 from lbgen.deploy.reload import Reload, by_command, by_pid_file, verify
 from lbgen.files import write_files
@@ -24,6 +25,7 @@ from lbgen.problems import LbgenError
 from lbgen.render import render
 from lbgen.units import Address
 from tests import factory
+from tests.ports import free_port
 
 
 def job(folder: Path, strategy: str = "least_conn", **values: object) -> Job:
@@ -380,3 +382,49 @@ def test_wrong_usage_touches_nothing(
     assert run(["apply", "fleet.yaml", "--binary", "none", *words]) == 2
     assert said in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["fleet.yaml"]
+
+
+def test_what_does_not_run_is_started(tmp_path: Path) -> None:
+    done: list[str] = []
+    start, again = (Reload(word, lambda word=word: done.append(word)) for word in ("start", "reload"))
+    where = job(tmp_path, start=start, reload=again, silent=lambda: True)
+    assert "nginx: started (start)" in said(where)
+    assert done == ["start"]
+    said(where)
+    assert done == ["start", "start"], "the files are as they should be, and still nothing runs"
+    runs = job(tmp_path, "round_robin", start=start, reload=again, silent=lambda: False)
+    assert "nginx: reloaded (reload)" in said(runs)
+    said(runs)
+    assert done == ["start", "start", "reload"]
+
+
+def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    def dead() -> list[str]:
+        raise LbgenError("does not answer")
+
+    start = by_command("true", "start")
+    with pytest.raises(LbgenError, match=r"does not answer\nrolled back: the new files are gone.*stop it"):
+        said(job(tmp_path, start=start, silent=lambda: True, verify=dead))
+    assert not (tmp_path / "nginx.conf").exists()
+    with pytest.raises(LbgenError, match="the start command failed"):
+        by_command("/nowhere/at-all", "start").act()
+
+
+def test_where_nothing_listens_is_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    port = free_port()
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(
+        "pools: {chat: {servers: [127.0.0.1:9]}}\n"
+        f"listeners: {{local: {{bind: '127.0.0.1:{port}', auth: none}}}}\ntargets: {{nginx: {{}}}}\n"
+    )
+    words = ["apply", str(fleet), "--to", str(tmp_path / "lb"), "--binary", "none"]
+    begin = time.monotonic()
+    assert run([*words, "--reload", "true"]) == 2
+    assert time.monotonic() - begin < 10
+    said_so = capsys.readouterr().err
+    assert "nothing listened there before: where the balancer does not run yet, --start CMD" in said_so
+    assert "rolled back: the new files are gone" in said_so
+    assert run([*words, "--pid", str(tmp_path / "none.pid")]) == 2
+    assert "--start CMD starts it" in capsys.readouterr().err
+    assert run([*words, "--start", " "]) == 2
+    assert "--start names no command" in capsys.readouterr().err
