@@ -1,0 +1,1 @@
+"""HAProxy configurations as drafts of fleets."""

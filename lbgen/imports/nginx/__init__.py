@@ -1,0 +1,1 @@
+"""NGINX configurations as drafts of fleets."""

@@ -1,0 +1,193 @@
+"""Who may call, and how often: keys, other services that are asked, limits, networks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lbgen.imports.draft import Said
+from lbgen.imports.nginx.keys import Keys, keys_of
+from lbgen.imports.nginx.limits import limits_of
+from lbgen.imports.nginx.listener_values import KEYS
+from lbgen.imports.nginx.destinations import url_of
+from lbgen.readers.nginx import Level
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lbgen.imports.draft import Tree
+    from lbgen.imports.nginx.reading import Reading
+    from lbgen.imports.nginx.servers import Door
+    from lbgen.readers.nginx import Directive
+
+_UNLIKE = ("auth_basic", "auth_jwt", "auth_oidc", "satisfy")
+
+
+def guard(reading: Reading, level: Level, door: Door) -> Tree:
+    """Return what a listener asks of its clients."""
+    levels = [below for below, route in door.routes if "pool" in route]
+    tree: Tree = {}
+    asked = [_asked(reading, below) for below in levels]
+    auth = _one_for_all(reading, [one for one in asked if one is not None])
+    if auth is not None:
+        for below, one in zip(levels, asked, strict=True):
+            if one is None:
+                reading.ledger.differs(below.block.location, "it asked for no key: its listener does")
+    lost = [line for below in levels for line in _lost(reading, below)]
+    networks = _networks(reading, levels)
+    tree |= networks
+    if auth is None and lost and "allow" not in networks:
+        auth = _closed(reading, lost)
+    if auth is not None:
+        tree["auth"] = _with_upstream(reading, auth, door, levels)
+    else:
+        _own_keys(reading, door)
+    limits = limits_of(reading, levels, keyed=auth is not None)
+    if limits:
+        tree["limits"] = limits
+    return tree
+
+
+def _asked(reading: Reading, level: Level) -> Said | None:
+    """Return what a location asks of its clients, as ``auth``."""
+    request = level.first("auth_request")
+    if request is not None and request.value != "off":
+        return _external(reading, level, request)
+    keys = keys_of(reading, level)
+    if keys is None:
+        return None
+    names = _clients(reading, keys)
+    values: dict[str, Any] = {"clients": names}
+    if keys.header.lower() != "authorization":
+        values["header"] = keys.header
+    return Said(values, keys.place)
+
+
+def _clients(reading: Reading, keys: Keys) -> list[str]:
+    names = []
+    for name, place in keys.clients:
+        known = [one for one, tree in reading.draft.clients.items() if tree["key"].place == place]
+        if known:
+            names += known
+            continue
+        free = name
+        number = 2
+        while free in reading.draft.clients:
+            free, number = f"{name}-{number}", number + 1
+        reference = reading.draft.secret(f"{free}_key", f"the key of the client '{free}'", place)
+        reading.draft.clients[free] = {"key": Said(reference, place)}
+        names.append(free)
+    return names
+
+
+def _external(reading: Reading, level: Level, request: Directive) -> Said | None:
+    """Return the service that ``auth_request`` asks."""
+    server = level.around("server")
+    targets = [one for one in (server.block or () if server else ()) if one.name == "location" and
+               one.args[-1] == request.value]  # fmt: skip
+    passes = [one for target in targets for one in target.inside("proxy_pass")]
+    if len(passes) != 1:
+        reading.ledger.left(request.location, "it does not lead to one proxied location")
+        return None
+    below = Level((*level.chain[: level.chain.index(server) + 1], targets[0])) if server else level
+    url = url_of(below, passes[0])
+    if url is None or not url.startswith(("http://", "https://")):
+        reading.ledger.left(request.location, "the service that is asked is named by variables")
+        return None
+    reading.carry((request, targets[0], passes[0], *(targets[0].block or ())))
+    upstream = reading.upstreams.get(url.partition("://")[2].partition("/")[0])
+    if upstream is not None and upstream.inside("server"):
+        name = url.partition("://")[2].partition("/")[0]
+        url = url.replace(name, upstream.inside("server")[0].value, 1)
+    return Said({"external": {"url": url}}, request.location)
+
+
+def _one_for_all(reading: Reading, asked: Sequence[Said]) -> Said | None:
+    for other in asked[1:]:
+        if other.value != asked[0].value and other.place is not None:
+            reading.ledger.left(other.place, "a listener has one 'auth': the first of its locations'")
+    return asked[0] if asked else None
+
+
+def _lost(reading: Reading, level: Level) -> list[Directive]:
+    """Return what restricts access here and has no key."""
+    lines = [line for name in _UNLIKE for line in level.all(name) if line.value != "off"]
+    request = level.first("auth_request")
+    refused = [request] if request is not None and not reading.ledger.is_carried(request.location) else []
+    for line in lines:
+        reading.ledger.left(line.location, "lbgen knows clients by keys")
+    ifs = [one for block in level.chain for one in block.inside("if")]
+    odd = [one for one in ifs if _denies(one) and not reading.ledger.is_carried(one.location)]
+    for one in odd:
+        reading.ledger.left(one.location, "a condition that refuses requests was not understood")
+    return [*lines, *refused, *odd]
+
+
+def _denies(block: Directive) -> bool:
+    returns = block.inside("return")
+    return bool(returns) and returns[0].value in {"401", "403", "407", "444"}
+
+
+def _networks(reading: Reading, levels: Sequence[Level]) -> Tree:
+    """Return ``allow`` and ``deny``, where a listener can have them; else nothing, and they are left."""
+    found = {tuple(one.all("allow", "deny")) for one in levels}
+    lines = [line for lines in found for line in lines]
+    if not lines:
+        return {}
+    allowed = [line.value for line in lines if line.name == "allow" and line.value != "all"]
+    closed = lines[-1].name == "deny" and lines[-1].value == "all"
+    if "allow" in KEYS and len(found) == 1 and closed and len(allowed) == len(lines) - 1:
+        reading.carry(lines)
+        return {"allow": Said(allowed, lines[0].location)}
+    denied = [line.value for line in lines if line.name == "deny"]
+    if "deny" in KEYS and len(found) == 1 and len(denied) == len(lines) and "all" not in denied:
+        reading.carry(lines)
+        return {"deny": Said(denied, lines[0].location)}
+    reading.left(lines, "networks that may call have no key here")
+    return {}
+
+
+def _closed(reading: Reading, lost: Sequence[Directive]) -> Said:
+    """Return a key that nobody has yet, where what guarded the old listener has no key."""
+    place = lost[0].location
+    names = _clients(reading, Keys("Authorization", (("everybody", place),), place))
+    reason = "until that is settled, its listener asks for the key of the client 'everybody'"
+    reading.ledger.left(place, reason)
+    return Said({"clients": names}, place)
+
+
+def _with_upstream(reading: Reading, auth: Said, door: Door, levels: Sequence[Level]) -> Said:
+    """Return ``auth`` with what servers see of the key: NGINX passes it on unless told otherwise."""
+    header = str(auth.value.get("header", "Authorization")).lower()
+    changed = [
+        line
+        for level in levels
+        for line in level.all("proxy_set_header")
+        if line.args and line.args[0].lower() == header
+    ]
+    own = [one for one in door.credentials if one[1].lower() == header]
+    others = [one for one in door.credentials if one[1].lower() != header]
+    _set_keys(reading, others)
+    value = dict(auth.value)
+    if own:
+        line = own[0][2]
+        reference = reading.draft.secret("engine_key", "the key that servers ask for, without 'Bearer '", line.location)
+        value["upstream"] = {"set": reference}
+    elif not changed:
+        value["upstream"] = "pass"
+    for route, _, _ in door.credentials:
+        removed = route.get("headers", {}).get("remove", [])
+        route.get("headers", {})["remove"] = [one for one in removed if one.lower() != header]
+    return auth._replace(value=value)
+
+
+def _own_keys(reading: Reading, door: Door) -> None:
+    _set_keys(reading, door.credentials)
+
+
+def _set_keys(reading: Reading, found: Sequence[tuple[dict[str, Any], str, Directive]]) -> None:
+    """Set the key that servers ask for as a header, by reference."""
+    made: dict[Any, str] = {}
+    for route, name, line in found:
+        if line.location not in made:
+            made[line.location] = reading.draft.secret(f"upstream_{name}", f"the whole value of {name}", line.location)
+        route.setdefault("headers", {}).setdefault("set", {})[name] = made[line.location]

@@ -1,0 +1,91 @@
+"""What ``proxy_set_header`` says, as headers of a route, the pool's Host, and WebSockets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbgen.fleet.kinds import CREDENTIAL_HEADERS
+from lbgen.imports.draft import Said
+from lbgen.units import is_ip
+
+if TYPE_CHECKING:
+    from lbgen.imports.nginx.reading import Reading
+    from lbgen.readers.nginx import Directive, Level
+
+_OWN = {"x-real-ip", "x-forwarded-proto", "x-forwarded-host", "x-request-id", "x-original-forwarded-for"}
+"""lbgen sends them with the same meaning."""
+_CLIENT_HOSTS = {"$host", "$http_host", "$host:$server_port", "$host:$proxy_port", "$server_name"}
+_BACKEND_HOSTS = {"$proxy_host"}
+
+
+class Headers(NamedTuple):
+    """What one location does to the headers of requests."""
+
+    set: dict[str, str]
+    remove: list[str]
+    host: Said | None
+    """The pool's ``host_header``; None: the client's, which is the default."""
+    websocket: Directive | None
+    closes: Directive | None
+    """Connections to the servers are not kept."""
+    credential: tuple[str, Directive] | None
+    """The header in which servers get a key of their own, and where that stands."""
+    place: Directive | None
+
+
+def headers(reading: Reading, level: Level, called: str) -> Headers:
+    """Return what a location does to headers. `called`: the host in ``proxy_pass``."""
+    lines = level.all("proxy_set_header", "grpc_set_header")
+    found = Headers({}, [], _unsaid_host(level, called), None, None, None, lines[0] if lines else None)
+    for line in lines:
+        if len(line.args) == 2:
+            reading.ledger.carried(line.location)
+            found = _with(reading, found, line)
+    return found
+
+
+def _with(reading: Reading, found: Headers, line: Directive) -> Headers:
+    name, value = line.args[0], line.args[1]
+    lower = name.lower()
+    if lower == "host":
+        return found._replace(host=_host(reading, line))
+    if lower == "upgrade" and value == "$http_upgrade":
+        return found._replace(websocket=line)
+    if lower == "connection":
+        return found._replace(closes=line) if value.lower() == "close" else found
+    if lower == "x-forwarded-for":
+        if value != "$remote_addr":
+            reason = "only an address of 'trusted_proxies' is believed what it writes into X-Forwarded-For"
+            reading.ledger.better(line.location, reason)
+    elif lower in CREDENTIAL_HEADERS and value and "$" not in value:
+        return found._replace(credential=(name, line))
+    elif not value:
+        found.remove.append(name)
+    elif "$" not in value:
+        found.set[name] = value
+    elif value != f"$http_{lower.replace('-', '_')}" and not (lower in _OWN):
+        reading.ledger.left(line.location, "a header that is made of variables has no key")
+    return found
+
+
+def _unsaid_host(level: Level, called: str) -> Said | None:
+    """Return the Host that NGINX sends unless told: the address or name in ``proxy_pass``."""
+    place = level.first("proxy_pass") or level.first("grpc_pass")
+    if "." not in called and ":" not in called:
+        return None  # the name of a group, which no server knows for its own
+    return Said("backend", place.location if place else None, beside="NGINX's default for an address in proxy_pass")
+
+
+def _host(reading: Reading, line: Directive) -> Said | None:
+    value = line.args[1]
+    if value in _CLIENT_HOSTS:
+        return None
+    if value in _BACKEND_HOSTS:
+        return Said("backend", line.location)
+    if "$" in value:
+        reading.ledger.left(line.location, "a Host that is made of variables has no key")
+        return None
+    if is_ip(value):
+        reading.ledger.left(line.location, "host_header is a name, 'client' or 'backend'; 'backend' is written")
+        return Said("backend", line.location)
+    return Said(value, line.location)
