@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "audit": "Find what an existing nginx.conf or haproxy.cfg does to requests for models.",
     "show": "Show a fleet as understood, with every default filled in.",
     "schema": "Print the JSON Schema of the fleet file.",
+    "import": "Make a fleet file of an existing nginx.conf or haproxy.cfg.",
     "simulate": "Predict what strategies would do to a pool, by simulation.",
     "size": "Say how many servers of which kind an objective takes, by simulation.",
     "trial": "Measure what strategies do, with the real programs in front of mock GPU servers.",
@@ -33,6 +34,9 @@ COMMANDS: Mapping[str, str] = {
     "completion": "Print a shell's completion script.",
 }
 """What each command does. NAME is `command` in ``lbgen/cli/NAME.py``; a new one is one line here."""
+
+_MODULES = {"import": "import_fleet"}
+"""Commands whose name no module can have."""
 
 _EPILOG = """\
 Results go to standard output, messages to standard error. Exit codes: 0 fine, 1 findings, 2 wrong usage or
@@ -53,7 +57,7 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"lbgen.cli.{cmd_name.replace('-', '_')}")
+        module = import_module(f"lbgen.cli.{module_name(cmd_name)}")
         return cast("click.Command", module.command)
 
     def resolve_command(
@@ -69,6 +73,11 @@ class LazyGroup(click.Group):
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def module_name(command: str) -> str:
+    """Return the module of a command, below ``lbgen.cli``."""
+    return _MODULES.get(command, command.replace("-", "_"))
 
 
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING
 
 import click
 
+from lbgen.cli.new_file import write_new
 from lbgen.cli.options import Command, nearest, option, or_standard_output
 from lbgen.engines import ENGINES
-from lbgen.problems import LbgenError
 from lbgen.units import expand_ranges, parse_address
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def command(console: Console, engine: str, servers: tuple[str, ...], output: str
     if output is None:
         console.result(text)
         return 0
-    _write_new(output, text)
+    write_new(output, text)
     console.note(f"written: {output}; next: lbgen check {output}")
     return 0
 
@@ -118,19 +117,3 @@ def _addresses(texts: Sequence[str]) -> list[str]:
 def _scalar(text: str) -> str:
     """Return the text as YAML: plain where it may be, else quoted."""
     return json.dumps(text, ensure_ascii=False) if text.startswith("[") else text
-
-
-def _write_new(path: str, text: str) -> None:
-    try:
-        stream = open(path, "x", encoding="utf-8")  # noqa: PTH123, SIM115 - "x" is the point
-    except FileExistsError:
-        raise LbgenError(f"{path}: is there already, and is left alone") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise LbgenError(f"{path}: cannot be written: {reason}") from None
-    try:
-        with stream:
-            stream.write(text)
-    except OSError as error:
-        os.unlink(path)  # noqa: PTH108 - half a file is none
-        raise LbgenError(f"{path}: cannot be written: {error.strerror}") from None

@@ -10,6 +10,7 @@ from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
 from lbgen.fleet.yaml_flow import Reference
 from lbgen.imports.draft import Draft, Said
+from lbgen.imports.haproxy.whole import read_haproxy
 from lbgen.imports.ledger import Entry, Ledger
 from lbgen.imports.nginx.whole import read_nginx
 from lbgen.imports.text import fleet_text
@@ -48,6 +49,8 @@ def import_configurations(paths: Sequence[str]) -> Imported:
     draft, ledger = Draft(), Ledger()
     if found.nginx:
         read_nginx(found.nginx, draft, ledger)
+    if found.haproxy is not None:
+        read_haproxy(found.haproxy, draft, ledger)
     texts: dict[str, str] = {}
     problems: list[Problem] = []
     for one in (*found.nginx, *([found.haproxy] if found.haproxy else [])):

@@ -27,7 +27,7 @@ def test_each_command_has_help_of_its_own(lbgen, name):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_table_says_what_the_command_says(name):
-    module = import_module(f"lbgen.cli.{name.replace('-', '_')}")
+    module = import_module(f"lbgen.cli.{module_name(name)}")
     assert module.command.get_short_help_str(200).rstrip(".") == COMMANDS[name].rstrip(".")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lbgen.imports.draft import Said
 from lbgen.imports.nginx.destinations import Destination, destination
 from lbgen.imports.nginx.headers import headers
-from lbgen.imports.nginx.paths import Match, Prefixes, location_match, passed_path, rewritten_path
+from lbgen.imports.paths import Match, Prefixes, location_match, passed_path, rewritten_path
 from lbgen.imports.nginx.reading import Use
 from lbgen.imports.nginx.requests import pool_values, timeouts
 

@@ -1,4 +1,4 @@
-"""Paths of ``location``, of ``proxy_pass`` and of ``rewrite``, as conditions and prefixes of routes."""
+"""Paths of locations, of ``proxy_pass`` and of rewrites, as conditions and prefixes of routes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def location_match(args: Sequence[str]) -> Match | None:
     if modifier == "=":
         return Match(exact=(pattern,))
     if modifier in {"~", "~*"}:
-        found = _paths_of(pattern)
+        found = paths_of(pattern)
         if found is None:
             return None
         note = "the case of letters matters now" if modifier == "~*" else found.note
@@ -49,7 +49,7 @@ def location_match(args: Sequence[str]) -> Match | None:
     return Match(prefixes=(pattern if pattern == "/" else pattern.rstrip("/"),), note=note)
 
 
-def _paths_of(pattern: str) -> Match | None:
+def paths_of(pattern: str) -> Match | None:
     """Return the paths of an anchored expression of texts and alternatives."""
     if not pattern.startswith("^"):
         return None

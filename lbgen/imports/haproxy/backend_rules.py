@@ -1,0 +1,36 @@
+"""The ``http-request`` rules of a backend, as headers of its pool and prefixes of its routes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.imports.draft import Said
+from lbgen.imports.haproxy.conditions import Conditions
+from lbgen.imports.haproxy.front import Front
+from lbgen.imports.haproxy.rules import read_rule
+
+if TYPE_CHECKING:
+    from lbgen.imports.haproxy.reading import Reading
+    from lbgen.readers.haproxy import Section
+
+
+def read_backend_rules(reading: Reading, section: Section) -> None:
+    """Read what a backend does to requests; it cannot refuse or answer any in a fleet."""
+    pool = reading.draft.pools.get(reading.pools.get(section.name, ""))
+    if pool is None or reading.generated:
+        reading.carry(section.lines if reading.generated else ())
+        return
+    front = Front(section, Conditions(section))
+    for line in section.own("http-request"):
+        if len(line.words) > 1 and line.words[1] in {"deny", "return", "auth", "redirect", "tarpit", "reject"}:
+            reading.ledger.left(line.location, "a pool answers nothing itself: routes and listeners do")
+        else:
+            read_rule(reading, front, line)
+    for routes, strip, add, line in front.rewrites:
+        if routes == [{}] or all(one.get("path") == strip for one in routes):
+            reading.prefixes[section.name] = (strip, add, line)
+        else:
+            reading.ledger.left(line.location, "a prefix is taken off for a whole route")
+    headers = {key: value for key, value in front.headers.items() if value}
+    if headers:
+        pool["headers"] = Said(headers, section.location)

@@ -1,0 +1,124 @@
+"""The routes of a frontend so that each request goes where HAProxy sent it: the first rule that fits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lbgen.imports.draft import Said
+
+if TYPE_CHECKING:
+    from lbgen.imports.haproxy.front import Front, Lead
+    from lbgen.imports.haproxy.reading import Reading
+
+_PATHS = ("path", "path_exact")
+
+
+def in_order(reading: Reading, front: Front) -> list[Said]:
+    """Return the routes of the fleet file, where the more specific one goes first."""
+    made: list[tuple[dict[str, Any], Lead]] = []
+    for lead in _permitted(front):
+        above = next((one for conditions, one in made if _covers(conditions, lead.conditions)), None)
+        if above is not None:
+            reason = f"never reached: line {above.line.location.line} takes it all"
+            if above.line.location != lead.line.location:
+                reading.ledger.better(lead.line.location, reason)
+            continue
+        for conditions, one in list(made):
+            both = _both(conditions, lead.conditions)
+            if both is not None and (one.backend, one.respond) != (lead.backend, lead.respond):
+                made.append((both, one))
+        made.append((lead.conditions, lead))
+    return [said for conditions, lead in made for said in _routes(reading, front, conditions, lead)]
+
+
+def _permitted(front: Front) -> list[Lead]:
+    """Return the rules, those for all paths cut down to what may pass."""
+    if not front.allowed:
+        return front.routes
+    found: list[Lead] = []
+    for lead in front.routes:
+        if any(key in lead.conditions for key in (*_PATHS, "host")) or lead.respond is not None:
+            found.append(lead)
+        else:
+            found += [lead._replace(conditions={**lead.conditions, **one}) for one in front.allowed]
+    if front.refusal is not None:
+        line, status = front.refusal
+        found.append(type(front.routes[0])({}, line, respond={"status": status})) if front.routes else None
+    return found
+
+
+def _covers(first: dict[str, Any], later: dict[str, Any]) -> bool:
+    """Tell whether every request that fits a later rule fits an earlier one."""
+    for key, value in first.items():
+        if key == "path":
+            paths = _list(later.get("path")) + _list(later.get("path_exact"))
+            if not paths or not all(any(_below(path, prefix) for prefix in _list(value)) for path in paths):
+                return False
+        elif key not in later or not set(map(str, _list(later[key]))) <= set(map(str, _list(value))):
+            return False
+    return True
+
+
+def _below(path: str, prefix: str) -> bool:
+    return path == prefix or path.startswith(f"{prefix.rstrip('/')}/")
+
+
+def _list(value: Any) -> list[Any]:  # noqa: ANN401 - one or several
+    return list(value) if isinstance(value, list) else [] if value is None else [value]
+
+
+def _both(first: dict[str, Any], later: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the conditions of both, where a path in the later one would go before the first one's test."""
+    if any(key in first for key in _PATHS) or not any(key in later for key in _PATHS):
+        return None
+    if not first or any(key in later and later[key] != first[key] for key in first):
+        return None
+    return {**later, **first}
+
+
+def _routes(reading: Reading, front: Front, conditions: dict[str, Any], lead: Lead) -> list[Said]:
+    comments = tuple(lead.line.comments)
+    if lead.respond is not None:
+        return [Said({**conditions, "respond": lead.respond}, lead.line.location, comments)]
+    pool = reading.pools.get(lead.backend or "")
+    if pool is None:
+        reading.ledger.left(lead.line.location, f"'{lead.backend}' was not found")
+        return []
+    found = []
+    for values in _rewritten(reading, front, conditions, lead):
+        route = {**{key: value for key, value in values.items() if key != "add_prefix" or value}}
+        prefixes = {key: route.pop(key) for key in ("strip_prefix", "add_prefix") if key in route}
+        route = {**route, "pool": pool, **prefixes}
+        if front.headers:
+            route["headers"] = {key: value for key, value in front.headers.items() if value}
+            route = {key: value for key, value in route.items() if value != {}}
+        found.append(Said(route, lead.line.location, comments))
+    return found
+
+
+def _rewritten(
+    reading: Reading, front: Front, conditions: dict[str, Any], lead: Lead
+) -> list[dict[str, Any]]:
+    """Return a rule's routes with the prefixes that frontend and backend take off or put before the path."""
+    rules = list(front.rewrites)
+    if lead.backend in reading.prefixes:
+        strip, add, line = reading.prefixes[lead.backend or ""]
+        rules.append(([{}], strip, add, line))
+    found: list[dict[str, Any]] = []
+    whole: dict[str, Any] = dict(conditions)
+    for routes, strip, add, line in rules:
+        for one in routes:
+            where = one or ({"path": strip} if strip and "path" not in conditions else {})
+            if strip and (where.get("path") or conditions.get("path")) != strip:
+                reading.ledger.left(line.location, f"'strip_prefix' takes the route's path off, which is not {strip}")
+            elif where and where.items() <= conditions.items():
+                whole |= _change(strip, add)
+            elif not where:
+                whole |= _change(strip, add)
+            elif not any(key in conditions for key in where):
+                found.append({**conditions, **where, **_change(strip, add)})
+    return [*found, whole]
+
+
+def _change(strip: str, add: str) -> dict[str, Any]:
+    return {**({"strip_prefix": True} if strip else {}), **({"add_prefix": add} if add else {})}

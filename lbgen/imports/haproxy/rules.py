@@ -1,0 +1,238 @@
+"""The rules of a frontend: where requests go, what is answered, refused, changed or counted."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from lbgen.fleet.kinds import CREDENTIAL_HEADERS
+from lbgen.imports.draft import Said
+from lbgen.imports.haproxy.guards import read_keys, read_limit, read_networks
+from lbgen.imports.haproxy.rewrites import rewrite_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lbgen.imports.haproxy.conditions import Condition
+    from lbgen.imports.haproxy.front import Front
+    from lbgen.imports.haproxy.reading import Reading
+    from lbgen.readers.haproxy import Line
+
+_OWN_HEADERS = {
+    "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip", "x-request-id", "x-forwarded-port",
+    "connection", "upgrade", "host",
+}  # fmt: skip
+"""lbgen sends or removes them itself."""
+_NOT_UNDERSTOOD = "its condition has no key"
+
+
+def read_rule(reading: Reading, front: Front, line: Line) -> None:
+    """Read one line of a frontend."""
+    first = line.words[0]
+    front.pool_of = reading.pools.get
+    if first == "use_backend":
+        _use_backend(reading, front, line)
+    elif first == "redirect":
+        _redirect(reading, front, line, front.conditions.of(line.words))
+    elif first == "monitor-uri" and len(line.words) > 1:
+        key = "ready" if front.section.own("monitor", "fail") else "live"
+        front.status[key] = line.words[1]
+        reading.carry([line, *front.section.own("monitor", "fail")])
+    elif first == "http-request" and len(line.words) > 1:
+        _request_rule(reading, front, line)
+    elif first in {"http-response", "http-after-response"}:
+        _response_rule(reading, front, line)
+
+
+def _use_backend(reading: Reading, front: Front, line: Line) -> None:
+    if len(line.words) < 2:
+        return
+    condition = front.conditions.of(line.words)
+    routes = condition.routes()
+    if routes is None or line.words[1] not in reading.pools:
+        reason = _NOT_UNDERSTOOD if routes is None else f"'{line.words[1]}' is no backend with a name of its own"
+        reading.ledger.left(line.location, f"{reason}: its requests go where other routes lead them")
+        return
+    _carried(reading, line, condition)
+    for one in routes:
+        if one.get("websocket"):
+            front.websocket = line
+        front.lead(one, line.words[1], line)
+
+
+def _carried(reading: Reading, line: Line, condition: Condition) -> None:
+    """Note a rule and its ACLs as carried over, with what differs."""
+    reading.carry([line, *condition.lines])
+    for term in condition.terms:
+        if term.note:
+            place = term.lines[0].location if term.lines else line.location
+            reading.ledger.differs(place, term.note)
+
+
+def _redirect(reading: Reading, front: Front, line: Line, condition: Condition) -> None:
+    tls = condition.only(":tls")
+    to_https = "scheme" in line.words and line.after("scheme") == "https"
+    unless_acme = [term for term in condition.terms if not (term.negated and _is_challenge(term.values))]
+    plain_only = tls is not None and tls.negated
+    rest_is_tls = all(set(term.values) == {":tls"} and term.negated for term in unless_acme)
+    if to_https and len(condition.alternatives) == 1 and (plain_only or condition.is_always or rest_is_tls):
+        front.redirect = line
+        reading.carry([line, *condition.lines])
+    else:
+        reading.ledger.left(line.location, "a redirect has a key only from HTTP to HTTPS")
+
+
+def _is_challenge(values: dict[str, Any]) -> bool:
+    return str(values.get("path", values.get("path_exact", ""))).startswith("/.well-known/acme-challenge")
+
+
+def _request_rule(reading: Reading, front: Front, line: Line) -> None:
+    condition = front.conditions.of(line.words)
+    action = re.sub(r"\(.*", "", line.words[1])
+    reader = _ACTIONS.get(action)
+    if reader is not None:
+        reader(reading, front, line, condition)
+    elif action.startswith("track-sc"):
+        front.tracked[action.removeprefix("track-")] = (line.words[2] if len(line.words) > 2 else "", line)
+    elif action.startswith("lua"):
+        reading.ledger.left(line.location, "scripts have no key")
+
+
+def _refusal(reading: Reading, front: Front, line: Line, condition: Condition) -> None:
+    """Read ``deny`` and ``return``: a limit, a key, a fixed answer, or paths that alone may pass."""
+    if (
+        read_limit(reading, front, line, condition)
+        or read_keys(reading, front, line, condition)
+        or read_networks(reading, front, line, condition)
+        or _state(reading, front, line, condition)
+        or _only_some(reading, front, line, condition)
+    ):
+        return
+    routes = condition.routes()
+    answer = _answer(line)
+    if routes is None or answer is None:
+        reading.ledger.left(line.location, _NOT_UNDERSTOOD if routes is None else "the answer is no plain text")
+        if line.words[1] != "return":
+            front.lost.append(line)
+        elif routes is not None:
+            for one in routes:
+                front.answer(one, {"status": 501, "body": "not carried over"}, line)
+        return
+    _carried(reading, line, condition)
+    for one in routes:
+        front.answer(one, answer, line)
+
+
+def _answer(line: Line) -> dict[str, Any] | None:
+    """Return the fixed answer of a rule; None where it is read from a file or made of the request."""
+    if line.words[1] == "return":
+        body = line.after("string")
+        if body is None and any(word in line.words for word in ("file", "lf-file", "lf-string", "errorfile", "errorfiles")):
+            body = line.after("lf-string")
+            if body is None or "%" in body:
+                return None
+        answer: dict[str, Any] = {"status": int(line.after("status") or 200)}
+        if body:
+            answer["body"] = body
+        kind = line.after("content-type")
+        return {**answer, **({"content_type": kind} if kind and kind != "text/plain" and body else {})}
+    status = line.after("deny_status") or line.after("status") or "403"
+    return {"status": int(status)} if status.isdecimal() else None
+
+
+def _state(reading: Reading, front: Front, line: Line, condition: Condition) -> bool:
+    """Read a probe that answers by the number of servers that are alive."""
+    terms = condition.terms
+    if len(terms) != 2 or not any(":nbsrv" in term.values for term in terms) or len(condition.alternatives) != 1:
+        return False
+    paths = [term.values["path_exact"] for term in terms if set(term.values) == {"path_exact"}]
+    if len(paths) != 1 or not isinstance(paths[0], str):
+        return False
+    front.status["ready"] = paths[0]
+    _carried(reading, line, condition)
+    return True
+
+
+def _only_some(reading: Reading, front: Front, line: Line, condition: Condition) -> bool:
+    """Read a refusal of everything but some paths or hosts."""
+    if len(condition.alternatives) != 1 or not condition.alternatives[0]:
+        return False
+    terms = condition.alternatives[0]
+    usual = {"path", "path_exact", "host"}
+    if any(term is None or not term.negated or not term.values or not set(term.values) <= usual for term in terms):
+        return False
+    front.allowed += [
+        {key: value} for term in condition.terms for key, value in term.values.items()
+    ]
+    status = str((_answer(line) or {}).get("status", 403))
+    front.refusal = (line, int(status))
+    _carried(reading, line, condition)
+    return True
+
+
+def _header(reading: Reading, front: Front, line: Line, condition: Condition) -> None:
+    """Read a header that is set or removed."""
+    name = line.words[2] if len(line.words) > 2 else ""
+    value = line.words[3] if len(line.words) > 3 else ""
+    removes = line.words[1] == "del-header"
+    if name.lower() in _OWN_HEADERS:
+        reading.carry([line, *condition.lines])
+    elif not condition.is_always or (not removes and "%" in value) or "-m" in line.words:
+        reading.ledger.left(line.location, "a header that depends on the request has no key")
+    elif removes:
+        front.headers.setdefault("remove", []).append(name)
+        reading.ledger.carried(line.location)
+    else:
+        if name.lower() in CREDENTIAL_HEADERS:
+            value = reading.draft.secret(f"upstream_{name}", f"the whole value of {name}", line.location)
+        front.headers.setdefault("set", {})[name] = value
+        reading.ledger.carried(line.location)
+
+
+def _path(reading: Reading, front: Front, line: Line, condition: Condition) -> None:
+    found = rewrite_of(line)
+    routes = condition.routes()
+    if found is None or routes is None:
+        reading.ledger.left(line.location, "only taking a prefix off or putting one before the path has a key")
+        return
+    _carried(reading, line, condition)
+    front.rewrites.append((routes, found.strip, found.add, line))
+
+
+def _variable(reading: Reading, _front: Front, line: Line, condition: Condition) -> None:
+    if condition.is_always:
+        reading.ledger.carried(line.location)
+
+
+def _own(reading: Reading, _front: Front, line: Line, _condition: Condition) -> None:
+    reading.ledger.carried(line.location)
+
+
+def _asked_for(reading: Reading, front: Front, line: Line, _condition: Condition) -> None:
+    reading.ledger.left(line.location, "lbgen knows clients by keys")
+    front.lost.append(line)
+
+
+_ACTIONS: dict[str, Callable[[Reading, Front, Line, Condition], None]] = {
+    "redirect": _redirect,
+    **dict.fromkeys(("deny", "return", "reject", "silent-drop", "tarpit"), _refusal),
+    **dict.fromkeys(("set-header", "add-header", "del-header"), _header),
+    **dict.fromkeys(("set-path", "replace-path", "set-pathq", "replace-pathq", "set-uri", "replace-uri"), _path),
+    "set-var": _variable,
+    **dict.fromkeys(("wait-for-body", "disable-l7-retry"), _own),
+    "auth": _asked_for,
+}
+
+
+def _response_rule(reading: Reading, front: Front, line: Line) -> None:
+    name = line.words[2].lower() if len(line.words) > 2 else ""
+    if name == "strict-transport-security":
+        front.hsts = True
+        reading.ledger.carried(line.location)
+    elif name == "access-control-allow-origin" and "%" not in line.words[3]:
+        front.cors = Said({"origins": [line.words[3]]}, line.location)
+        reading.ledger.carried(line.location)
+    elif name.startswith("access-control-") and front.cors is not None:
+        reading.ledger.carried(line.location)
+    elif name == "x-accel-buffering":
+        reading.ledger.carried(line.location)
