@@ -10,7 +10,7 @@ from lbgen.cli.new_file import write_new
 from lbgen.cli.options import Command, option, or_standard_output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from lbgen.cli.console import Console
     from lbgen.imports.ledger import Entry
@@ -84,11 +84,5 @@ def report(console: Console, imported: Imported) -> None:
 def _list(console: Console, title: str, entries: Sequence[Entry]) -> None:
     if entries:
         console.note(title)
-        for line in _lines(entries):
-            console.note(f"  {line}")
-
-
-def _lines(entries: Iterable[Entry]) -> Iterable[str]:
-    for entry in entries:
-        reasons = "; ".join(entry.reasons)
-        yield f"{entry.location.file}:{entry.location.line}: {entry.text}: {reasons}"
+        for entry in entries:
+            console.note(f"  {entry.line()}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from lbgen.cli.app import COMMANDS, lbgen
+from lbgen.cli.app import COMMANDS, lbgen, module_name
 from lbgen.cli.options import Command, Option
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _overview() -> Iterator[str]:
 def _sections() -> Iterator[str]:
     root = click.Context(lbgen, info_name="lbgen")
     for name in COMMANDS:
-        found = cast("Command", import_module(f"lbgen.cli.{name.replace('-', '_')}").command)
+        found = cast("Command", import_module(f"lbgen.cli.{module_name(name)}").command)
         context = click.Context(found, info_name=name, parent=root)
         yield f"### lbgen {name}\n"
         yield f"    lbgen {name} {' '.join(found.collect_usage_pieces(context))}\n"

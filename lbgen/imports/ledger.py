@@ -1,21 +1,24 @@
-"""What became of each directive of a configuration: said by the fleet, better by default, or not carried over."""
+"""What became of each directive: said by the fleet, better by default, or not carried over."""
 
 from __future__ import annotations
 
 import re
 from enum import IntEnum
+from textwrap import dedent
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.problems import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from lbgen.problems import Location
 
 _LONGEST = 70
 """Characters of a directive that are shown."""
-_KEY_LIKE = re.compile(r"(?i)(?:\bsk-|\bhf_|\bghp_)\S+|\b(bearer|basic)\s+\S+|(?=\S*\d)(?=\S*[a-z])[A-Za-z0-9_+=-]{20,}")
+_KEY_LIKE = re.compile(
+    r"(?i)(?:\bsk-|\bhf_|\bghp_)\S+|\b(bearer|basic)\s+\S+|(?=\S*\d)(?=\S*[a-z])[A-Za-z0-9_+=-]{20,}"
+)
 
 
 class Fate(IntEnum):
@@ -37,6 +40,11 @@ class Entry(NamedTuple):
     """As it was written, shortened, without what may be a key."""
     fate: Fate
     reasons: tuple[str, ...] = ()
+
+    def line(self) -> str:
+        """Return the directive with its place and why."""
+        place = f"{self.location.file}:{self.location.line}"
+        return ": ".join((place, self.text, *(["; ".join(self.reasons)] if self.reasons else [])))
 
 
 class Ledger:
@@ -62,6 +70,10 @@ class Ledger:
     def is_carried(self, location: Location) -> bool:
         """Tell whether a directive is in the fleet, as far as is known."""
         return self._fates.get(location) is Fate.CARRIED
+
+    def is_left(self, location: Location) -> bool:
+        """Tell whether a directive was not carried over."""
+        return self._fates.get(location) is Fate.LEFT
 
     def carried(self, location: Location) -> None:
         """Note that the fleet says this."""
@@ -120,3 +132,24 @@ def summary(entries: Iterable[Entry]) -> str:
         parts.append(f"{count[Fate.BETTER]} better by default")
     parts.append(f"{count[Fate.LEFT]} not" if count[Fate.LEFT] else "none left out")
     return f"of {len(fates)} directives {', '.join(parts)}"
+
+
+def reasons(text: str) -> dict[str, str]:
+    """Return reasons by directive, from lines ``reason: directive directive``, continued with an indent."""
+    return dict(_pairs(text))
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    title = ""
+    for line in dedent(text).strip().splitlines():
+        if not line.startswith(" "):
+            title = line.rpartition(": ")[0]
+        yield from ((word, title) for word in line.removeprefix(f"{title}:").split())
+
+
+def words_by_title(text: str) -> dict[str, frozenset[str]]:
+    """Return sets of words by title, written as `reasons` are."""
+    found: dict[str, set[str]] = {}
+    for word, title in _pairs(text):
+        found.setdefault(title, set()).add(word)
+    return {title: frozenset(words) for title, words in found.items()}

@@ -135,7 +135,9 @@ def rewritten_path(match: Match, pattern: str, replacement: str) -> Prefixes | N
 
 def _rewrites(pattern: str, replacement: str) -> Iterator[tuple[str, str]]:
     """Yield the prefix that goes and the one that comes, both without a slash at the end."""
-    found = re.fullmatch(r"\^?(/[A-Za-z0-9._~/-]*?)?(?:/\?\(\.\*\)|/\(\.\*\)|\(/\.\*\)|\(\.\*\)|\(/\|\$\)\(\.\*\))\$?", pattern)
+    found = re.fullmatch(
+        r"\^?(/[A-Za-z0-9._~/-]*?)?(?:/\?\(\.\*\)|/\(\.\*\)|\(/\.\*\)|\(\.\*\)|\(/\|\$\)\(\.\*\))\$?", pattern
+    )
     if not found:
         return
     last = "2" if "(/|$)" in pattern else "1"

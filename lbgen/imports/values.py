@@ -6,7 +6,15 @@ import re
 
 from lbgen.units import format_duration, format_size, parse_duration, parse_size
 
-_NGINX_UNITS = {"ms": 1, "": 1_000, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_NGINX_UNITS = {
+    "ms": 1,
+    "": 1_000,
+    "s": 1_000,
+    "m": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+    "w": 604_800_000,
+}
 _HAPROXY_UNITS = {"us": 0.001, "": 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 

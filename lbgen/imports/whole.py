@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
-from lbgen.fleet.yaml_flow import Reference
-from lbgen.imports.draft import Draft, Said
+from lbgen.imports.draft import GENERATED, Draft, Said
 from lbgen.imports.haproxy.whole import read_haproxy
-from lbgen.imports.ledger import Entry, Ledger
+from lbgen.imports.ledger import Entry, Fate, Ledger, summary
 from lbgen.imports.nginx.whole import read_nginx
 from lbgen.imports.text import fleet_text
-from lbgen.problems import LbgenError, Problem, path_text
+from lbgen.problems import FleetError, LbgenError, Location, Problem, Severity, path_text
 from lbgen.readers.files import read_configurations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from lbgen.imports.draft import Tree
-    from lbgen.problems import Location, Path
+    from lbgen.problems import Path
+    from lbgen.readers.haproxy import Haproxy
+    from lbgen.readers.nginx import Nginx
 
 _NAME = "fleet.yaml"
+_NEEDED = {"address", "pool", "respond"}
+"""Keys that their mapping cannot be without."""
 
 
 class Imported(NamedTuple):
@@ -46,22 +49,62 @@ class Imported(NamedTuple):
 def import_configurations(paths: Sequence[str]) -> Imported:
     """Return the fleet that configurations describe; raises `LbgenError` where there is none in them."""
     found = read_configurations(paths)
+    read: list[Nginx | Haproxy] = [*found.nginx, *([found.haproxy] if found.haproxy else [])]
+    problems = [problem for one in read for problem in one.problems]
+    wrong = [problem for problem in problems if problem.code == "configuration-syntax"]
+    if wrong:
+        raise FleetError(wrong)
+    rendered = [name for one in read for name, text in one.texts.items() if text.startswith(GENERATED)]
     draft, ledger = Draft(), Ledger()
+    problems = _unread(problems, ledger)
     if found.nginx:
         read_nginx(found.nginx, draft, ledger)
     if found.haproxy is not None:
         read_haproxy(found.haproxy, draft, ledger)
     texts: dict[str, str] = {}
-    problems: list[Problem] = []
-    for one in (*found.nginx, *([found.haproxy] if found.haproxy else [])):
+    for one in read:
         texts |= one.texts
-        problems += one.problems
     if not draft.pools:
         names = ", ".join(paths)
         raise LbgenError(f"{names}: no server of a pool is named there, so there is no fleet to make of it")
+    _stand_by(draft)
+    for listener in draft.listeners.values() if draft.clients else ():
+        listener.setdefault("auth", Said("none", beside="no key was asked for"))
     tree = draft.tree()
     problems += _mended(tree, ledger)
+    for name in rendered:
+        message = "lbgen rendered this file: only its pools are read back"
+        hint = "the fleet that it was made from is lbgen-fleet.yaml beside it"
+        problems.append(Problem("rendered-file", message, (), Severity.WARNING, hint, Location(name, 1, 1)))
     return Imported(tree, ledger.entries(), tuple(problems), tuple(draft.secrets), texts)
+
+
+def _unread(problems: Iterable[Problem], ledger: Ledger) -> list[Problem]:
+    """Note includes that could not be read, and return the rest as warnings, such as a doubtful '.if'."""
+    found = []
+    for problem in problems:
+        if problem.code != "unreadable-include":
+            found.append(problem._replace(severity=Severity.WARNING))
+        elif problem.location is not None:
+            ledger.expect(problem.location, ["include"])
+            if "mime.types" in problem.message:
+                ledger.better(problem.location, "types are for files, and none are served")
+            else:
+                ledger.left(problem.location, problem.message)
+    return found
+
+
+def _stand_by(draft: Draft) -> None:
+    """Mark pools that no route leads to."""
+    reached = {
+        name
+        for tree in draft.listeners.values()
+        for said in (*tree.get("routes", ()), *([tree["acme"]] if "acme" in tree else ()))
+        for name in (said.value.get("pool"), *said.value.get("split", ()))
+    }
+    for name, tree in draft.pools.items():
+        if name not in reached and (draft.listeners or len(draft.pools) > 1):
+            tree["standby"] = Said(value=True, beside="nothing that was carried over leads here")
 
 
 def _mended(tree: Tree, ledger: Ledger) -> list[Problem]:
@@ -81,7 +124,7 @@ def _take_out(tree: Tree, problem: Problem, ledger: Ledger) -> bool:
     for depth, step in enumerate(problem.path):
         inner = node.get(step) if isinstance(node, dict) else node[step] if _within(node, step) else None
         if isinstance(inner, Said):
-            return _without(node, step, inner, problem, problem.path[depth + 1 :], ledger)
+            return _without(node, step, problem, problem.path[depth + 1 :], ledger)
         if inner is None:
             return False
         node = inner
@@ -92,13 +135,12 @@ def _within(node: Any, step: str | int) -> bool:  # noqa: ANN401 - a list of val
     return isinstance(node, list) and isinstance(step, int) and step < len(node)
 
 
-def _without(  # noqa: PLR0913, PLR0917 - one value each
-    node: Any, step: str | int, said: Said, problem: Problem, rest: Path, ledger: Ledger  # noqa: ANN401
-) -> bool:
+def _without(node: Any, step: str | int, problem: Problem, rest: Path, ledger: Ledger) -> bool:  # noqa: ANN401
+    said: Said = node[step]
     if said.place is not None:
         ledger.left(said.place, f"{path_text(problem.path)}: {problem.message}")
     inner = said.value
-    if rest and isinstance(inner, dict) and rest[0] in inner and rest[0] not in {"address", "pool", "respond"}:
+    if rest and isinstance(inner, dict) and rest[0] in inner and rest[0] not in _NEEDED:
         value = {key: item for key, item in inner.items() if key != rest[0]}
         if value:
             node[step] = said._replace(value=value)
@@ -114,7 +156,12 @@ def _stand_ins(text: str) -> dict[str, str]:
 
 
 def _head(imported: Imported) -> list[str]:
-    return []
-
-
-__all__ = ["Imported", "Reference", "import_configurations"]
+    """Return the comments at the head of a fleet file."""
+    names = ", ".join(sorted(imported.texts))
+    lines = [f"Made of {names}: {summary(imported.entries)}."]
+    lines += ["Behind each value stands where it is from; what the fleet says in full: lbgen show FILE."]
+    left = [entry for entry in imported.entries if entry.fate is Fate.LEFT]
+    if left:
+        lines += ["", "Not carried over:"]
+        lines += [f"  {entry.line()}" for entry in left]
+    return [*lines, ""]

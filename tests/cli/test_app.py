@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from lbgen import __version__
-from lbgen.cli.app import COMMANDS
+from lbgen.cli.app import COMMANDS, module_name
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])

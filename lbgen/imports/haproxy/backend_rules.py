@@ -17,12 +17,18 @@ if TYPE_CHECKING:
 def read_backend_rules(reading: Reading, section: Section) -> None:
     """Read what a backend does to requests; it cannot refuse or answer any in a fleet."""
     pool = reading.draft.pools.get(reading.pools.get(section.name, ""))
-    if pool is None or reading.generated:
-        reading.carry(section.lines if reading.generated else ())
+    if pool is None:
         return
     front = Front(section, Conditions(section))
     for line in section.own("http-request"):
-        if len(line.words) > 1 and line.words[1] in {"deny", "return", "auth", "redirect", "tarpit", "reject"}:
+        if len(line.words) > 1 and line.words[1] in {
+            "deny",
+            "return",
+            "auth",
+            "redirect",
+            "tarpit",
+            "reject",
+        }:
             reading.ledger.left(line.location, "a pool answers nothing itself: routes and listeners do")
         else:
             read_rule(reading, front, line)

@@ -44,15 +44,14 @@ def read_backends(reading: Reading) -> None:
 def _pool(reading: Reading, section: Section) -> None:
     servers = [Parameters(one, parameters(one)) for one in section.servers()]
     templates = [one for one in servers if one.server.line.words[0] == "server-template"]
-    if not servers and any(line.words[0] in {"stick-table", "stats", "http-request"} for line in section.lines):
-        if section.own("stick-table") or section.own("stats"):
-            return  # a table, or a page of statistics
+    if not servers and (section.own("stick-table") or section.own("stats")):
+        return  # a table, or a page of statistics
     tree = reading.new_pool(section.name)
     pair = strategy(reading, section, servers)
     if pair is not None and (len(servers) > 1 or templates or pair.value != "round_robin"):
         tree["strategy"] = pair
     if templates:
-        _discover(reading, section, tree, templates)
+        _discover(reading, tree, templates)
     else:
         tree["servers"] = entries(reading, servers)
     if not tree.get("servers") and "discover" not in tree:
@@ -70,13 +69,15 @@ def _pool(reading: Reading, section: Section) -> None:
     _mode(reading, section)
 
 
-def _discover(reading: Reading, section: Section, tree: Tree, templates: Sequence[Parameters]) -> None:
+def _discover(reading: Reading, tree: Tree, templates: Sequence[Parameters]) -> None:
     one = templates[0]
     found = re.fullmatch(r"([A-Za-z0-9._-]+):(\d+)", one.server.address)
     reading.carry(item.server.line for item in templates)
     address, reason = listed(one.server.address, 80)
     if len(templates) > 1 or found is None or address is None:
-        reading.left((item.server.line for item in templates), reason or "one template is a pool's 'discover'")
+        reading.left(
+            (item.server.line for item in templates), reason or "one template is a pool's 'discover'"
+        )
         return
     values = {"dns": found[1], "port": int(found[2]), "max": one.server.count}
     tree["discover"] = Said(values, one.server.line.location)
@@ -94,8 +95,6 @@ def _queue(
     if line is not None and time and capped:
         values["timeout"] = time
         reading.ledger.carried(line.location)
-    elif line is not None:
-        reading.ledger.better(line.location, "without a cap ('maxconn' of servers) nothing waits")
     if values and capped:
         tree["queue"] = Said(values, line.location if line else section.location)
 
@@ -130,7 +129,9 @@ def _dns(reading: Reading, name: str, place: Any) -> Said:  # noqa: ANN401 - a p
         if section.name != name:
             continue
         lines = section.own("nameserver")
-        values["resolver"] = [line.words[2].partition("@")[2] or line.words[2] for line in lines if len(line.words) > 2]
+        values["resolver"] = [
+            line.words[2].partition("@")[2] or line.words[2] for line in lines if len(line.words) > 2
+        ]
         reading.carry(lines)
         valid = section.last("hold", "valid")
         time = haproxy_time(valid.words[2]) if valid is not None and len(valid.words) > 2 else None
@@ -148,7 +149,11 @@ def _dns(reading: Reading, name: str, place: Any) -> Said:  # noqa: ANN401 - a p
 def _timeouts(reading: Reading, section: Section, tree: Tree) -> None:
     values: dict[str, str] = {}
     place = None
-    for name, keys in {"connect": ("connect",), "server": ("first_byte", "idle"), "tunnel": ("tunnel",)}.items():
+    for name, keys in {
+        "connect": ("connect",),
+        "server": ("first_byte", "idle"),
+        "tunnel": ("tunnel",),
+    }.items():
         line = section.last("timeout", name)
         time = _time(reading, line)
         if line is not None and time:
@@ -186,7 +191,9 @@ def _retry(reading: Reading, section: Section, tree: Tree) -> None:
         words = list(on.words[1:])
         found = list(_ALL_ERRORS) if "all-retryable-errors" in words else []
         found += [_RETRY_WORDS[word] for word in words if word in _RETRY_WORDS]
-        others = [word for word in words if word not in {*_RETRY_WORDS, "all-retryable-errors", "0rtt-rejected"}]
+        others = [
+            word for word in words if word not in {*_RETRY_WORDS, "all-retryable-errors", "0rtt-rejected"}
+        ]
         if others:
             reading.ledger.left(on.location, f"retry.on has no {', '.join(others)}")
         values["on"] = list(dict.fromkeys(found or ["connect"]))

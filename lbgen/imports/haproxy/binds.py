@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lbgen.imports.ledger import words_by_title
 from lbgen.imports.servers import listed
 
 if TYPE_CHECKING:
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
     from lbgen.problems import Location
     from lbgen.readers.haproxy import Line, Section
 
-_WITH_VALUE = frozenset(
-    "crt ca-file verify ssl-min-ver ssl-max-ver alpn npn ciphers ciphersuites curves ecdhe name user uid gid group mode"
-    " level maxconn backlog nice interface mss namespace process thread tcp-ut crt-list crl-file ca-sign-file"
-    " ca-verify-file crt-ignore-err ca-ignore-err proto id guid severity-output sigalgs client-sigalgs".split()
-)
-_WITHOUT_KEY = frozenset({"crt-list", "generate-certificates", "crt-ignore-err", "ca-ignore-err", "interface"})
+_WORDS = words_by_title("""
+with-value: crt ca-file verify ssl-min-ver ssl-max-ver alpn npn ciphers ciphersuites curves ecdhe name
+    user uid gid
+    group mode level maxconn backlog nice interface mss namespace process thread tcp-ut crt-list crl-file
+    ca-sign-file ca-verify-file crt-ignore-err ca-ignore-err proto id guid severity-output sigalgs
+    client-sigalgs
+without-key: crt-list generate-certificates crt-ignore-err ca-ignore-err interface
+""")
 
 
 class Bind(NamedTuple):
@@ -39,7 +42,7 @@ def binds(reading: Reading, section: Section) -> Iterator[Bind]:
         reading.ledger.carried(line.location)
         values = _parameters(line)
         tls = _tls(reading, line, values) if "ssl" in values else None
-        for word in _WITHOUT_KEY & values.keys():
+        for word in _WORDS["without-key"] & values.keys():
             reading.ledger.left(line.location, f"'{word}' has no key")
         http2 = "h2" in values["alpn"].split(",") if "alpn" in values else True
         for text in line.words[1].split(",") if len(line.words) > 1 else ():
@@ -54,7 +57,7 @@ def _parameters(line: Line) -> dict[str, str]:
     values: dict[str, str] = {}
     words = iter(line.words[2:])
     for word in words:
-        if word in _WITH_VALUE:
+        if word in _WORDS["with-value"]:
             values.setdefault(word, next(words, ""))
         else:
             values[word] = ""
@@ -67,7 +70,7 @@ def _address(text: str, both: bool) -> tuple[Any, str]:
     text = re.sub(r"^(?:ipv[46]@|tcp[46]?@)", "", text)
     host, _, port = text.rpartition(":")
     if host in {"", "*"}:
-        host = "0.0.0.0"
+        host = "0.0.0.0"  # noqa: S104 - it is read
     elif host in {"::", "[::]"}:
         if both and port.isdecimal():
             return int(port), ""

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from lbgen.readers.haproxy import Line, Section
 
 _MODEL = re.compile(r"req(?:uest)?\.body,json_query\(\s*'?\"?\$\.model'?\"?\s*\)(?:,lower)?")
-_HEADER = re.compile(r"(?:req\.|req_)?(f?hdr(?:_beg|_end|_dom|_sub|_reg|_str)?)\(([A-Za-z0-9_-]+)(?:,-?\d+)?\)((?:,lower|,host_only|,field\(1,:\)|,word\(1,:\))*)")
+_HEADER = re.compile(
+    r"(?:req\.|req_)?(f?hdr(?:_beg|_end|_dom|_sub|_reg|_str)?)\(([A-Za-z0-9_-]+)(?:,-?\d+)?\)((?:,lower|,host_only|,field\(1,:\)|,word\(1,:\))*)"
+)
 _KEYS = frozenset(field.name for field in ROUTE.fields)
 
 
@@ -81,7 +83,9 @@ def _joined(made: dict[str, Any], values: dict[str, Any]) -> bool:
 def _one_kind_of_path(made: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a route for prefixes and one for whole paths, where there are both."""
     if "path" in made and "path_exact" in made:
-        return [{key: value for key, value in made.items() if key != other} for other in ("path_exact", "path")]
+        return [
+            {key: value for key, value in made.items() if key != other} for other in ("path_exact", "path")
+        ]
     return [made]
 
 
@@ -94,7 +98,11 @@ class Conditions:
         for line in section.lines:
             if line.words[0] == "acl" and len(line.words) > 2:
                 self._acls.setdefault(line.words[1], []).append(line)
-            name = re.fullmatch(r"set-var\(((?:txn|req|sess)\.\w+)\)", line.words[1]) if len(line.words) > 2 else None
+            name = (
+                re.fullmatch(r"set-var\(((?:txn|req|sess)\.\w+)\)", line.words[1])
+                if len(line.words) > 2
+                else None
+            )
             if name and line.words[0] == "http-request":
                 self._variables[name[1]] = line.words[2]
 
@@ -180,7 +188,10 @@ class Conditions:
 
 def _negated(alternatives: list[list[Term | None]]) -> list[list[Term | None]]:
     """Return the opposite: of alternatives of one test each, or of one conjunction of tests."""
-    flipped = [[term._replace(negated=not term.negated) if term else None for term in terms] for terms in alternatives]
+    flipped = [
+        [term._replace(negated=not term.negated) if term else None for term in terms]
+        for terms in alternatives
+    ]
     if all(len(terms) == 1 for terms in flipped):
         return [[terms[0] for terms in flipped]]
     return [[term] for term in flipped[0]] if len(flipped) == 1 else [[None]]
@@ -205,25 +216,29 @@ def _sample(sample: str, method: str, values: list[str]) -> Term | None:
 
 def _path(found: re.Match[str], method: str, values: list[str]) -> Term | None:
     how = found[1] or method or "str"
-    if not values or how not in {"str", "beg", "reg", "dir"}:
+    if not values:
         return None
     if how == "str":
         return Term({"path_exact": _single(values)})
     if how == "reg":
-        matches = [paths_of(value) for value in values]
-        known = [one for one in matches if one is not None]
-        exact, prefixes = [one for match in known for one in match.exact], [
-            one for match in known for one in match.prefixes
-        ]
-        if len(known) < len(matches):
-            return None
-        made = {"path_exact": _single(exact)} if exact else {}
-        return Term({**made, **({"path": _single(prefixes)} if prefixes else {})})
-    if how == "dir":
+        return _path_by_regex(values)
+    return _path_by_prefix(values) if how == "beg" else None
+
+
+def _path_by_regex(values: list[str]) -> Term | None:
+    matches = [paths_of(value) for value in values]
+    if None in matches:
         return None
+    exact = [path for match in matches if match for path in match.exact]
+    prefixes = [path for match in matches if match for path in match.prefixes]
+    made = {"path_exact": _single(exact)} if exact else {}
+    return Term({**made, **({"path": _single(prefixes)} if prefixes else {})})
+
+
+def _path_by_prefix(values: list[str]) -> Term:
     loose = [value for value in values if not value.endswith("/")]
     note = f"whole segments only: {loose[0]} and {loose[0]}/…, no longer {loose[0]}…" if loose else ""
-    if any(value == "/" for value in values):
+    if "/" in values:
         return Term({})
     return Term({"path": _single([value.rstrip("/") for value in values])}, note=note)
 
@@ -235,17 +250,26 @@ def _header(found: re.Match[str], method: str, values: list[str]) -> Term | None
     kind, name = header[1].removeprefix("f").removeprefix("hdr").removeprefix("_"), header[2]
     how = kind or method or "str"
     if name.lower() == "host":
-        if how in {"str", "dom"} and how == "str":
-            return Term({"host": _single([value.partition(":")[0] for value in values])})
-        whole = how == "end" and all(value.startswith(".") for value in values)
-        return Term({"host": _single([f"*{value}" for value in values])}) if whole else None
-    if name.lower() == "upgrade" and [value.lower() for value in values] == ["websocket"]:
-        return Term({"websocket": True})
-    if name.lower() == "connection":
-        return Term({}) if [value.lower() for value in values] == ["upgrade"] else None
-    if how != "str" or len(values) != 1:
-        return Term({":header": (name, values)}) if how == "str" else None
-    return Term({"header": {name: values[0]}})
+        return _host(how, values)
+    if name.lower() in {"upgrade", "connection"}:
+        return _upgrade(name, values)
+    if how != "str":
+        return None
+    return Term({"header": {name: values[0]}} if len(values) == 1 else {":header": (name, values)})
+
+
+def _host(how: str, values: list[str]) -> Term | None:
+    if how == "str":
+        return Term({"host": _single([value.partition(":")[0] for value in values])})
+    whole = how == "end" and all(value.startswith(".") for value in values)
+    return Term({"host": _single([f"*{value}" for value in values])}) if whole else None
+
+
+def _upgrade(name: str, values: list[str]) -> Term | None:
+    said = [value.lower() for value in values]
+    if name.lower() == "upgrade":
+        return Term({"websocket": True}) if said == ["websocket"] else None
+    return Term({}) if said == ["upgrade"] else None
 
 
 def _model(_found: re.Match[str], method: str, values: list[str]) -> Term | None:

@@ -27,9 +27,6 @@ def read_frontends(reading: Reading) -> None:
     plain: list[tuple[Front, list[Bind]]] = []
     secure: list[Tree] = []
     for section in reading.configuration.all("frontend", "listen"):
-        if reading.generated and section.name.startswith(("listener:", "lb:", "metrics:")):
-            reading.carry(section.lines)
-            continue
         if not section.own("bind") or _is_statistics(section):
             continue
         if _passes_tls(reading, section):
@@ -55,8 +52,11 @@ def read_frontends(reading: Reading) -> None:
 
 
 def _is_statistics(section: Section) -> bool:
-    return bool(section.own("stats")) and not section.servers() and not section.own("use_backend") and (
-        section.last("default_backend") is None
+    return (
+        bool(section.own("stats"))
+        and not section.servers()
+        and not section.own("use_backend")
+        and (section.last("default_backend") is None)
     )
 
 
@@ -65,7 +65,9 @@ def _passes_tls(reading: Reading, section: Section) -> bool:
     mode = section.last("mode")
     if mode is not None and mode.words[1:] == ("http",):
         return False
-    hello = [line for line in section.lines if any("ssl_sni" in word or "ssl_hello" in word for word in line.words)]
+    hello = [
+        line for line in section.lines if any("ssl_sni" in word or "ssl_hello" in word for word in line.words)
+    ]
     for line in hello:
         reading.ledger.left(line.location, "TLS that is handed through to servers has no key")
     return bool(hello)
@@ -128,7 +130,11 @@ def _acme(front: Front, tree: Tree) -> None:
     """Take over where ACME's challenges go, which are excepted from the redirect."""
     for route in front.routes:
         path = str(route.conditions.get("path", "")) + str(route.conditions.get("path_exact", ""))
-        if path.startswith("/.well-known/acme-challenge") and route.backend is not None and front.pool_of is not None:
+        if (
+            path.startswith("/.well-known/acme-challenge")
+            and route.backend is not None
+            and front.pool_of is not None
+        ):
             tree["acme"] = Said({"pool": front.pool_of(route.backend)}, route.line.location)
             if "routes" in tree:
                 tree["routes"] = [one for one in tree["routes"] if one.place != route.line.location]

@@ -33,7 +33,9 @@ def read_keys(reading: Reading, front: Front, line: Line, condition: Condition) 
         return False
     header = next(name for term in asked for name, _ in _keys(term))
     values = [(value, term) for term in asked for _, value in _keys(term)]
-    if header.lower() == "authorization" and not all(re.fullmatch(r"(?i)bearer \S+", text) for text, _ in values):
+    if header.lower() == "authorization" and not all(
+        re.fullmatch(r"(?i)bearer \S+", text) for text, _ in values
+    ):
         return False
     if front.keys and front.header.lower() != header.lower():
         return False
@@ -43,7 +45,9 @@ def read_keys(reading: Reading, front: Front, line: Line, condition: Condition) 
     for _, term in values:
         _client(reading, front, term, line)
     if others:
-        reading.ledger.differs(line.location, "the whole listener asks for a key; 'status' has probes without one")
+        reading.ledger.differs(
+            line.location, "the whole listener asks for a key; 'status' has probes without one"
+        )
     return True
 
 
@@ -90,7 +94,13 @@ def read_limit(reading: Reading, front: Front, line: Line, condition: Condition)
     counter = re.search(r"(?:sc(\d)_|\((\d))", found[0])
     tracked = front.tracked.get(f"sc{(counter[1] or counter[2]) if counter else '0'}")
     bound = next((int(value) for value in values if value.isdecimal()), None)
-    if len(rates) != 1 or rates[0].negated or bound is None or tracked is None or values[0] not in {"gt", "ge"}:
+    if (
+        len(rates) != 1
+        or rates[0].negated
+        or bound is None
+        or tracked is None
+        or values[0] not in {"gt", "ge"}
+    ):
         reading.ledger.left(line.location, "this counter has no key")
         front.lost.append(line)
         return True
@@ -160,7 +170,9 @@ def guarded(reading: Reading, front: Front) -> Tree:
             reference = reading.draft.secret(f"{name}_key", f"the key of the client '{name}'", place)
             reading.draft.clients[name] = {"key": Said(reference, place)}
         clients = [name]
-        reading.ledger.left(place, f"until that is settled, its listener asks for the key of the client '{name}'")
+        reading.ledger.left(
+            place, f"until that is settled, its listener asks for the key of the client '{name}'"
+        )
     if clients:
         values: dict[str, Any] = {"clients": clients, "upstream": "pass"}
         removed = front.headers.get("remove", [])

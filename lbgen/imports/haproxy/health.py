@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from lbgen.imports.haproxy.servers import Parameters
     from lbgen.readers.haproxy import Line, Section
 
-_OTHER_CHECKS = ("mysql-check", "redis-check", "smtpchk", "pgsql-check", "ldap-check", "ssl-hello-chk", "tcp-check",
-                 "external-check", "spop-check")  # fmt: skip
+_OTHER_CHECKS = (
+    *("mysql-check", "redis-check", "smtpchk", "pgsql-check", "ldap-check", "ssl-hello-chk", "tcp-check"),
+    *("external-check", "spop-check"),
+)
 
 
 def health(

@@ -14,9 +14,16 @@ if TYPE_CHECKING:
 def read_metrics(reading: Reading) -> None:
     """Read the first section that serves statistics or Prometheus and nothing else."""
     for section in reading.configuration.all("frontend", "listen"):
-        exporter = [line for line in section.own("http-request", "use-service") if "prometheus-exporter" in line.words]
+        exporter = [
+            line for line in section.own("http-request", "use-service") if "prometheus-exporter" in line.words
+        ]
         traffic = section.servers() or section.own("use_backend") or section.last("default_backend")
-        if not (section.own("stats") or exporter) or traffic or reading.draft.metrics or not section.own("bind"):
+        if (
+            not (section.own("stats") or exporter)
+            or traffic
+            or reading.draft.metrics
+            or not section.own("bind")
+        ):
             continue
         found = list(binds(reading, section))
         if not found:

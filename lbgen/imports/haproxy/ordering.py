@@ -86,9 +86,9 @@ def _routes(reading: Reading, front: Front, conditions: dict[str, Any], lead: Le
         return []
     found = []
     for values in _rewritten(reading, front, conditions, lead):
-        route = {**{key: value for key, value in values.items() if key != "add_prefix" or value}}
-        prefixes = {key: route.pop(key) for key in ("strip_prefix", "add_prefix") if key in route}
-        route = {**route, "pool": pool, **prefixes}
+        last = ("strip_prefix", "add_prefix")
+        route: dict[str, Any] = {key: value for key, value in values.items() if key not in last}
+        route |= {"pool": pool, **{key: values[key] for key in last if key in values}}
         if front.headers:
             route["headers"] = {key: value for key, value in front.headers.items() if value}
             route = {key: value for key, value in route.items() if value != {}}
@@ -110,10 +110,10 @@ def _rewritten(
         for one in routes:
             where = one or ({"path": strip} if strip and "path" not in conditions else {})
             if strip and (where.get("path") or conditions.get("path")) != strip:
-                reading.ledger.left(line.location, f"'strip_prefix' takes the route's path off, which is not {strip}")
-            elif where and where.items() <= conditions.items():
-                whole |= _change(strip, add)
-            elif not where:
+                reading.ledger.left(
+                    line.location, f"'strip_prefix' takes the route's path off, which is not {strip}"
+                )
+            elif not where or _covers(where, conditions):
                 whole |= _change(strip, add)
             elif not any(key in conditions for key in where):
                 found.append({**conditions, **where, **_change(strip, add)})

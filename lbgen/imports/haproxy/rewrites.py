@@ -10,7 +10,9 @@ from lbgen.imports.paths import Match, rewritten_path
 if TYPE_CHECKING:
     from lbgen.readers.haproxy import Line
 
-_REGSUB = re.compile(r"%\[path,regsub\(\^(?:\\?(/[A-Za-z0-9._~/-]*?))(/\?|/)?,((?:/[A-Za-z0-9._~/-]*)?)(?:,\w*)?\)\]")
+_REGSUB = re.compile(
+    r"%\[path,regsub\(\^(?:\\?(/[A-Za-z0-9._~/-]*?))(/\?|/)?,((?:/[A-Za-z0-9._~/-]*)?)(?:,\w*)?\)\]"
+)
 
 
 class Rewrite(NamedTuple):

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from lbgen.fleet.kinds import CREDENTIAL_HEADERS
-from lbgen.imports.draft import Said
+from lbgen.imports.draft import CLOSED, Said
 from lbgen.imports.haproxy.guards import read_keys, read_limit, read_networks
 from lbgen.imports.haproxy.rewrites import rewrite_of
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from lbgen.readers.haproxy import Line
 
 _OWN_HEADERS = {
-    "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip", "x-request-id", "x-forwarded-port",
-    "connection", "upgrade", "host",
-}  # fmt: skip
+    *("x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port", "x-real-ip"),
+    *("x-request-id", "connection", "upgrade", "host"),
+}
 """lbgen sends or removes them itself."""
 _NOT_UNDERSTOOD = "its condition has no key"
 
@@ -50,7 +50,9 @@ def _use_backend(reading: Reading, front: Front, line: Line) -> None:
     condition = front.conditions.of(line.words)
     routes = condition.routes()
     if routes is None or line.words[1] not in reading.pools:
-        reason = _NOT_UNDERSTOOD if routes is None else f"'{line.words[1]}' is no backend with a name of its own"
+        reason = (
+            _NOT_UNDERSTOOD if routes is None else f"'{line.words[1]}' is no backend with a name of its own"
+        )
         reading.ledger.left(line.location, f"{reason}: its requests go where other routes lead them")
         return
     _carried(reading, line, condition)
@@ -111,12 +113,14 @@ def _refusal(reading: Reading, front: Front, line: Line, condition: Condition) -
     routes = condition.routes()
     answer = _answer(line)
     if routes is None or answer is None:
-        reading.ledger.left(line.location, _NOT_UNDERSTOOD if routes is None else "the answer is no plain text")
+        reading.ledger.left(
+            line.location, _NOT_UNDERSTOOD if routes is None else "the answer is no plain text"
+        )
         if line.words[1] != "return":
             front.lost.append(line)
         elif routes is not None:
             for one in routes:
-                front.answer(one, {"status": 501, "body": "not carried over"}, line)
+                front.answer(one, dict(CLOSED), line)
         return
     _carried(reading, line, condition)
     for one in routes:
@@ -127,7 +131,9 @@ def _answer(line: Line) -> dict[str, Any] | None:
     """Return the fixed answer of a rule; None where it is read from a file or made of the request."""
     if line.words[1] == "return":
         body = line.after("string")
-        if body is None and any(word in line.words for word in ("file", "lf-file", "lf-string", "errorfile", "errorfiles")):
+        if body is None and any(
+            word in line.words for word in ("file", "lf-file", "lf-string", "errorfile", "errorfiles")
+        ):
             body = line.after("lf-string")
             if body is None or "%" in body:
                 return None
@@ -143,7 +149,11 @@ def _answer(line: Line) -> dict[str, Any] | None:
 def _state(reading: Reading, front: Front, line: Line, condition: Condition) -> bool:
     """Read a probe that answers by the number of servers that are alive."""
     terms = condition.terms
-    if len(terms) != 2 or not any(":nbsrv" in term.values for term in terms) or len(condition.alternatives) != 1:
+    if (
+        len(terms) != 2
+        or not any(":nbsrv" in term.values for term in terms)
+        or len(condition.alternatives) != 1
+    ):
         return False
     paths = [term.values["path_exact"] for term in terms if set(term.values) == {"path_exact"}]
     if len(paths) != 1 or not isinstance(paths[0], str):
@@ -159,11 +169,11 @@ def _only_some(reading: Reading, front: Front, line: Line, condition: Condition)
         return False
     terms = condition.alternatives[0]
     usual = {"path", "path_exact", "host"}
-    if any(term is None or not term.negated or not term.values or not set(term.values) <= usual for term in terms):
+    if any(
+        term is None or not term.negated or not term.values or not set(term.values) <= usual for term in terms
+    ):
         return False
-    front.allowed += [
-        {key: value} for term in condition.terms for key, value in term.values.items()
-    ]
+    front.allowed += [{key: value} for term in condition.terms for key, value in term.values.items()]
     status = str((_answer(line) or {}).get("status", 403))
     front.refusal = (line, int(status))
     _carried(reading, line, condition)
@@ -193,7 +203,9 @@ def _path(reading: Reading, front: Front, line: Line, condition: Condition) -> N
     found = rewrite_of(line)
     routes = condition.routes()
     if found is None or routes is None:
-        reading.ledger.left(line.location, "only taking a prefix off or putting one before the path has a key")
+        reading.ledger.left(
+            line.location, "only taking a prefix off or putting one before the path has a key"
+        )
         return
     _carried(reading, line, condition)
     front.rewrites.append((routes, found.strip, found.add, line))
@@ -217,7 +229,9 @@ _ACTIONS: dict[str, Callable[[Reading, Front, Line, Condition], None]] = {
     "redirect": _redirect,
     **dict.fromkeys(("deny", "return", "reject", "silent-drop", "tarpit"), _refusal),
     **dict.fromkeys(("set-header", "add-header", "del-header"), _header),
-    **dict.fromkeys(("set-path", "replace-path", "set-pathq", "replace-pathq", "set-uri", "replace-uri"), _path),
+    **dict.fromkeys(
+        ("set-path", "replace-path", "set-pathq", "replace-pathq", "set-uri", "replace-uri"), _path
+    ),
     "set-var": _variable,
     **dict.fromkeys(("wait-for-body", "disable-l7-retry"), _own),
     "auth": _asked_for,
@@ -232,7 +246,5 @@ def _response_rule(reading: Reading, front: Front, line: Line) -> None:
     elif name == "access-control-allow-origin" and "%" not in line.words[3]:
         front.cors = Said({"origins": [line.words[3]]}, line.location)
         reading.ledger.carried(line.location)
-    elif name.startswith("access-control-") and front.cors is not None:
-        reading.ledger.carried(line.location)
-    elif name == "x-accel-buffering":
+    elif (name.startswith("access-control-") and front.cors is not None) or name == "x-accel-buffering":
         reading.ledger.carried(line.location)

@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.fleet.kinds import NAME_PATTERN
-from lbgen.imports.draft import Said
+from lbgen.imports.ledger import words_by_title
 from lbgen.imports.servers import listed, server_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from lbgen.imports.draft import Said
     from lbgen.imports.haproxy.reading import Reading
     from lbgen.readers.haproxy import Server
 
-_WITH_VALUE = frozenset(
-    "addr agent-addr agent-inter agent-port agent-send alpn ca-file check-alpn check-proto check-sni ciphers"
-    " ciphersuites cookie crl-file crt downinter error-limit fall fastinter hash-key id init-addr init-state inter"
-    " log-bufsize log-proto max-reuse maxconn maxqueue minconn namespace observe on-error on-marked-down on-marked-up"
-    " pool-conn-name pool-low-conn pool-max-conn pool-purge-delay port proto redir resolve-net resolve-opts"
-    " resolve-prefer resolvers rise set-proxy-v2-tlv-fmt shard slowstart sni source ssl-max-ver ssl-min-ver"
-    " strict-maxconn tcp-ut track verify verifyhost weight ws".split()
-)
-_OWN = frozenset(
-    "alpn check-alpn check-sni check-proto ciphers ciphersuites hash-key id init-addr init-state max-reuse"
-    " pool-low-conn pool-max-conn pool-purge-delay resolve-prefer resolve-opts resolve-net ssl-min-ver ssl-max-ver"
-    " tcp-ut no-check enabled check-ssl no-ssl no-backup no-agent-check no-send-proxy no-verifyhost no-disabled"
-    " stick non-stick no-sslv3 no-tlsv10 no-tlsv11 no-tlsv12 force-tlsv12 force-tlsv13 no-tls-tickets"
-    " allow-0rtt ws log-bufsize".split()
-)
+_TEXT = """
+with-value: addr agent-addr agent-inter agent-port agent-send alpn ca-file check-alpn check-proto
+    check-sni ciphers
+    ciphersuites cookie crl-file crt downinter error-limit fall fastinter hash-key id init-addr
+    init-state inter
+    log-bufsize log-proto max-reuse maxconn maxqueue minconn namespace observe on-error on-marked-down
+    on-marked-up pool-conn-name pool-low-conn pool-max-conn pool-purge-delay port proto redir resolve-net
+    resolve-opts resolve-prefer resolvers rise set-proxy-v2-tlv-fmt shard slowstart sni source ssl-max-ver
+    ssl-min-ver strict-maxconn tcp-ut track verify verifyhost weight ws
+decided: alpn check-alpn check-sni check-proto ciphers ciphersuites hash-key id init-addr init-state
+    max-reuse
+    pool-low-conn pool-max-conn pool-purge-delay resolve-prefer resolve-opts resolve-net ssl-min-ver
+    ssl-max-ver tcp-ut check-ssl stick non-stick no-sslv3 no-tlsv10 no-tlsv11 no-tlsv12 force-tlsv12
+    force-tlsv13 no-tls-tickets allow-0rtt ws log-bufsize no-send-proxy no-disabled no-verifyhost
+shared: inter rise fall port ssl ca-file crt verify sni resolvers slowstart proto check cookie maxqueue
+    verifyhost
+    addr
+"""
+_WORDS = words_by_title(_TEXT)
+_WITH_VALUE = _WORDS["with-value"]
+_OWN = _WORDS["decided"]
 """Parameters that lbgen decides, or that say what is so anyway."""
-SHARED = frozenset(
-    "inter rise fall port ssl ca-file crt verify sni resolvers slowstart proto check cookie maxqueue verifyhost addr"
-    .split()
-)
+SHARED = _WORDS["shared"]
 """What all servers of a pool have in common in a fleet."""
 
 
@@ -71,8 +76,6 @@ def entries(reading: Reading, servers: Sequence[Parameters]) -> list[Said]:
 
 
 def _entry(reading: Reading, one: Parameters, default: str) -> Said | None:
-    import re  # noqa: PLC0415
-
     server, values = one.server, one.values
     place = server.line.location
     reading.ledger.carried(place)
@@ -83,7 +86,9 @@ def _entry(reading: Reading, one: Parameters, default: str) -> Said | None:
     made: dict[str, Any] = {}
     if server.name != default and re.fullmatch(NAME_PATTERN, server.name):
         made["name"] = server.name
-    if values.get("weight", "").isdecimal() and values["weight"] != "1":
+    if values.get("weight") == "0":
+        made["state"] = "drain"
+    elif values.get("weight", "").isdecimal() and values["weight"] != "1":
         made["weight"] = int(values["weight"])
     if values.get("maxconn", "0").isdecimal() and int(values.get("maxconn", "0")):
         made["max_in_flight"] = int(values["maxconn"])
@@ -102,7 +107,7 @@ def _without_key(values: dict[str, str]) -> Iterator[str]:
 
 
 def _default_names(addresses: Sequence[str]) -> list[str]:
-    """Return the names that servers have in a fleet unless told: the host, or host-port where hosts repeat."""
+    """Return the names that servers have unless told: the host, or host-port where hosts repeat."""
     hosts = [address.rpartition(":")[0].strip("[]") for address in addresses]
     return [
         host if hosts.count(host) == 1 else f"{host}-{address.rpartition(':')[2]}"

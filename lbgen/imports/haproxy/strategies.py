@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from lbgen.imports.haproxy.servers import Parameters
     from lbgen.readers.haproxy import Line, Section
 
-_SIMPLE = {"roundrobin": "round_robin", "static-rr": "round_robin", "leastconn": "least_conn", "first": "pack"}
+_SIMPLE = {
+    "roundrobin": "round_robin",
+    "static-rr": "round_robin",
+    "leastconn": "least_conn",
+    "first": "pack",
+}
 _SAMPLES = (
     (r"(?:req\.|req_)?f?hdr\(([A-Za-z0-9_-]+)\)", "header"),
     (r"(?:req\.|req_)?cook\(([A-Za-z0-9_-]+)\)", "cookie"),
@@ -32,7 +37,9 @@ def strategy(reading: Reading, section: Section, servers: Sequence[Parameters]) 
         reading.carry([line])
         return sticky
     if line is None or len(line.words) < 2:
-        return Said("round_robin", section.location, beside="HAProxy's default; least_conn fits LLM traffic better")
+        return Said(
+            "round_robin", section.location, beside="HAProxy's default; least_conn fits LLM traffic better"
+        )
     value = _balance(line, servers)
     if value is None:
         reading.ledger.left(line.location, "no strategy of lbgen is like it: the pool has least_conn")
@@ -77,7 +84,11 @@ def _sticky(reading: Reading, section: Section, servers: Sequence[Parameters]) -
         reading.ledger.left(cookie.location, "only a cookie of its own ('insert') has a key")
     elif cookie is not None:
         reading.ledger.left(cookie.location, "no server names a value of the cookie")
-    sticks = [line for line in section.lines if line.words[0] == "stick" and line.words[1:2] in {("on",), ("match",)}]
+    sticks = [
+        line
+        for line in section.lines
+        if line.words[0] == "stick" and line.words[1:2] in {("on",), ("match",)}
+    ]
     for line in sticks:
         found = session_by(line.words[2]) if len(line.words) > 2 else None
         if found is not None:

@@ -27,8 +27,13 @@ def read_haproxy(configuration: Haproxy, draft: Draft, ledger: Ledger) -> None:
     for section in configuration.sections:
         for line in section.lines:
             ledger.expect(line.location, _shown(line))
-    read_metrics(reading)
     read_backends(reading)
+    if reading.generated:
+        draft.targets.setdefault("haproxy", {})
+        lines = [line for section in configuration.sections for line in section.lines]
+        reading.carry(line for line in lines if ledger.is_open(line.location))
+        return
+    read_metrics(reading)
     for section in configuration.all("backend", "listen"):
         if section.kind == "backend":
             read_backend_rules(reading, section)

@@ -40,7 +40,9 @@ def listens(reading: Reading, level: Level) -> list[Listen]:
             continue
         words = set(line.args[1:])
         default = bool(words & {"default_server", "default"})
-        found.append(Listen(bind, line.location, all_tls or "ssl" in words, "proxy_protocol" in words, default))
+        found.append(
+            Listen(bind, line.location, all_tls or "ssl" in words, "proxy_protocol" in words, default)
+        )
         if "quic" in words:
             reading.ledger.left(line.location, "HTTP/3 has no key")
             found.pop()

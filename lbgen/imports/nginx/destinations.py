@@ -27,7 +27,7 @@ class Destination(NamedTuple):
 
 
 def url_of(level: Level, line: Directive) -> str | None:
-    """Return the address with what ``set`` says in place of variables; None for one that differs by request."""
+    """Return the address with what ``set`` says in place of variables; None where requests differ."""
     text = line.value
     for _ in range(5):
         name = re.search(r"\$\{?(\w+)\}?", text)

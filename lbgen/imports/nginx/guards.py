@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lbgen.imports.draft import Said
+from lbgen.imports.draft import CLOSED, Said
+from lbgen.imports.nginx.destinations import url_of
 from lbgen.imports.nginx.keys import Keys, keys_of
 from lbgen.imports.nginx.limits import limits_of
 from lbgen.imports.nginx.listener_values import KEYS
-from lbgen.imports.nginx.destinations import url_of
 from lbgen.readers.nginx import Level
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _UNLIKE = ("auth_basic", "auth_jwt", "auth_oidc", "satisfy")
 
 
-def guard(reading: Reading, level: Level, door: Door) -> Tree:
+def guard(reading: Reading, door: Door) -> Tree:
     """Return what a listener asks of its clients."""
     levels = [below for below, route in door.routes if "pool" in route]
     tree: Tree = {}
@@ -32,11 +32,13 @@ def guard(reading: Reading, level: Level, door: Door) -> Tree:
         for below, one in zip(levels, asked, strict=True):
             if one is None:
                 reading.ledger.differs(below.block.location, "it asked for no key: its listener does")
-    lost = [line for below in levels for line in _lost(reading, below)]
     networks = _networks(reading, levels)
     tree |= networks
-    if auth is None and lost and "allow" not in networks:
-        auth = _closed(reading, lost)
+    lost = [_lost(reading, below) for below in levels]
+    if auth is None and lost and all(lost):
+        auth = _closed(reading, lost[0])
+    elif auth is None:
+        _close_routes(reading, door, dict(zip(levels, lost, strict=True)))
     if auth is not None:
         tree["auth"] = _with_upstream(reading, auth, door, levels)
     else:
@@ -50,9 +52,15 @@ def guard(reading: Reading, level: Level, door: Door) -> Tree:
 def _asked(reading: Reading, level: Level) -> Said | None:
     """Return what a location asks of its clients, as ``auth``."""
     request = level.first("auth_request")
-    if request is not None and request.value != "off":
-        return _external(reading, level, request)
     keys = keys_of(reading, level)
+    if request is not None and request.value != "off":
+        inner = _asked_location(level, request)
+        if inner is None or inner.block.inside("proxy_pass") or keys is not None:
+            return _external(reading, inner, request)
+        keys = keys_of(reading, inner)
+        if keys is None:
+            return None
+        reading.carry((request, inner.block, *(one for one in inner.block.block or () if one.name != "if")))
     if keys is None:
         return None
     names = _clients(reading, keys)
@@ -79,24 +87,29 @@ def _clients(reading: Reading, keys: Keys) -> list[str]:
     return names
 
 
-def _external(reading: Reading, level: Level, request: Directive) -> Said | None:
-    """Return the service that ``auth_request`` asks."""
+def _asked_location(level: Level, request: Directive) -> Level | None:
+    """Return the location that ``auth_request`` asks."""
     server = level.around("server")
-    targets = [one for one in (server.block or () if server else ()) if one.name == "location" and
-               one.args[-1] == request.value]  # fmt: skip
-    passes = [one for target in targets for one in target.inside("proxy_pass")]
-    if len(passes) != 1:
+    for one in server.inside("location") if server is not None else ():
+        if one.args[-1] == request.value and server is not None:
+            return Level((*level.chain[: level.chain.index(server) + 1], one))
+    return None
+
+
+def _external(reading: Reading, inner: Level | None, request: Directive) -> Said | None:
+    """Return the service that ``auth_request`` asks."""
+    passes = inner.block.inside("proxy_pass") if inner is not None else ()
+    if inner is None or len(passes) != 1:
         reading.ledger.left(request.location, "it does not lead to one proxied location")
         return None
-    below = Level((*level.chain[: level.chain.index(server) + 1], targets[0])) if server else level
-    url = url_of(below, passes[0])
+    url = url_of(inner, passes[0])
     if url is None or not url.startswith(("http://", "https://")):
         reading.ledger.left(request.location, "the service that is asked is named by variables")
         return None
-    reading.carry((request, targets[0], passes[0], *(targets[0].block or ())))
-    upstream = reading.upstreams.get(url.partition("://")[2].partition("/")[0])
+    reading.carry((request, inner.block, *(inner.block.block or ())))
+    name = url.partition("://")[2].partition("/")[0]
+    upstream = reading.upstreams.get(name)
     if upstream is not None and upstream.inside("server"):
-        name = url.partition("://")[2].partition("/")[0]
         url = url.replace(name, upstream.inside("server")[0].value, 1)
     return Said({"external": {"url": url}}, request.location)
 
@@ -119,7 +132,24 @@ def _lost(reading: Reading, level: Level) -> list[Directive]:
     odd = [one for one in ifs if _denies(one) and not reading.ledger.is_carried(one.location)]
     for one in odd:
         reading.ledger.left(one.location, "a condition that refuses requests was not understood")
-    return [*lines, *refused, *odd]
+    networks = level.all("allow", "deny")
+    closed = [line for line in networks if not reading.ledger.is_carried(line.location)]
+    return [*lines, *refused, *odd, *closed]
+
+
+def _close_routes(reading: Reading, door: Door, lost: dict[Level, list[Directive]]) -> None:
+    """Answer what was guarded by something that has no key, where the rest of the listener was open."""
+    for below, route in door.routes:
+        if lost.get(below) and "pool" in route:
+            reason = f"what guarded it has no key: its paths are answered with {CLOSED['status']}"
+            reading.ledger.left(below.block.location, reason)
+            kept = {
+                key: value for key, value in route.items() if key in {"path", "path_exact", "host", "header"}
+            }
+            uses = reading.uses[route["pool"]]
+            uses[:] = [use for use in uses if use.route is not route]
+            route.clear()
+            route.update({**kept, "respond": dict(CLOSED)})
 
 
 def _denies(block: Directive) -> bool:
@@ -170,7 +200,9 @@ def _with_upstream(reading: Reading, auth: Said, door: Door, levels: Sequence[Le
     value = dict(auth.value)
     if own:
         line = own[0][2]
-        reference = reading.draft.secret("engine_key", "the key that servers ask for, without 'Bearer '", line.location)
+        reference = reading.draft.secret(
+            "engine_key", "the key that servers ask for, without 'Bearer '", line.location
+        )
         value["upstream"] = {"set": reference}
     elif not changed:
         value["upstream"] = "pass"
@@ -189,5 +221,7 @@ def _set_keys(reading: Reading, found: Sequence[tuple[dict[str, Any], str, Direc
     made: dict[Any, str] = {}
     for route, name, line in found:
         if line.location not in made:
-            made[line.location] = reading.draft.secret(f"upstream_{name}", f"the whole value of {name}", line.location)
+            made[line.location] = reading.draft.secret(
+                f"upstream_{name}", f"the whole value of {name}", line.location
+            )
         route.setdefault("headers", {}).setdefault("set", {})[name] = made[line.location]

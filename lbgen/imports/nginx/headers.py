@@ -55,7 +55,7 @@ def _with(reading: Reading, found: Headers, line: Directive) -> Headers:
         return found._replace(closes=line) if value.lower() == "close" else found
     if lower == "x-forwarded-for":
         if value != "$remote_addr":
-            reason = "only an address of 'trusted_proxies' is believed what it writes into X-Forwarded-For"
+            reason = "what clients write into it is believed of 'trusted_proxies' alone"
             reading.ledger.better(line.location, reason)
     elif lower in CREDENTIAL_HEADERS and value and "$" not in value:
         return found._replace(credential=(name, line))
@@ -63,7 +63,7 @@ def _with(reading: Reading, found: Headers, line: Directive) -> Headers:
         found.remove.append(name)
     elif "$" not in value:
         found.set[name] = value
-    elif value != f"$http_{lower.replace('-', '_')}" and not (lower in _OWN):
+    elif value != f"$http_{lower.replace('-', '_')}" and lower not in _OWN:
         reading.ledger.left(line.location, "a header that is made of variables has no key")
     return found
 
@@ -73,7 +73,9 @@ def _unsaid_host(level: Level, called: str) -> Said | None:
     place = level.first("proxy_pass") or level.first("grpc_pass")
     if "." not in called and ":" not in called:
         return None  # the name of a group, which no server knows for its own
-    return Said("backend", place.location if place else None, beside="NGINX's default for an address in proxy_pass")
+    return Said(
+        "backend", place.location if place else None, beside="NGINX's default for an address in proxy_pass"
+    )
 
 
 def _host(reading: Reading, line: Directive) -> Said | None:
@@ -86,6 +88,6 @@ def _host(reading: Reading, line: Directive) -> Said | None:
         reading.ledger.left(line.location, "a Host that is made of variables has no key")
         return None
     if is_ip(value):
-        reading.ledger.left(line.location, "host_header is a name, 'client' or 'backend'; 'backend' is written")
+        reading.ledger.differs(line.location, "host_header is 'backend': with the server's port")
         return Said("backend", line.location)
     return Said(value, line.location)

@@ -115,7 +115,7 @@ def _by_map(reading: Reading, test: _Test, block: Directive) -> Keys | None:
 
 
 def _passes(test: _Test, value: str) -> bool:
-    """Tell whether a request with this value of the variable is let through: the ``if`` refuses it otherwise."""
+    """Tell whether the ``if`` lets a request with this value of the variable through."""
     if test.operator == "":
         return value in {"", "0"}
     if test.operator == "=":

@@ -26,7 +26,9 @@ def limits_of(reading: Reading, levels: Sequence[Level], *, keyed: bool) -> list
             continue
         for line in {line for lines in said for line in lines}:
             if not all(line in lines for lines in said):
-                reading.ledger.left(line.location, "a limit is for a whole listener: only some locations had this")
+                reading.ledger.left(
+                    line.location, "a limit is for a whole listener: only some locations had this"
+                )
                 continue
             limit = _limit(reading, line, kind, keyed=keyed)
             found += [limit] if limit is not None else []
@@ -45,7 +47,10 @@ def _limit(reading: Reading, line: Directive, kind: str, *, keyed: bool) -> Said
     values = _rate(line, places[0]) if kind == "req" else _concurrent(line)
     reading.carry((line, places[0]))
     if per is None or values is None:
-        reading.left((line, places[0]), f"requests are counted by client, address or all together, not {places[0].value}")
+        reading.left(
+            (line, places[0]),
+            f"requests are counted by client, address or all together, not {places[0].value}",
+        )
         return None
     return Said({**values, "per": per}, line.location)
 

@@ -1,4 +1,4 @@
-"""What a ``server`` says of bodies, headers, TLS, proxies in front and browsers, as values of its listener."""
+"""What a ``server`` says of bodies, headers, TLS, proxies in front and browsers: values of a listener."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ def _bodies(reading: Reading, level: Level, door: Door, tree: Tree) -> None:
         text = size(line.value)
         reading.ledger.carried(line.location)
         if text is None or not parse_size(text):
-            reading.ledger.left(line.location, "a body without a bound has no key: max_body is 64MiB by default")
+            reading.ledger.left(
+                line.location, "a body without a bound has no key: max_body is 64MiB by default"
+            )
         else:
             bytes_of[line] = parse_size(text)
     if not bytes_of:

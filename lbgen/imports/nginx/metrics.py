@@ -25,9 +25,13 @@ def read_metrics(reading: Reading) -> None:
         if not networks and not str(binds[0]).startswith(("127.", "[::1]")):
             port = str(binds[0]).rpartition(":")[2]
             tree["bind"] = Said(f"127.0.0.1:{port}", level.block.location)
-            reading.ledger.differs(level.block.location, "it was open to everybody: only this host may ask now")
+            reading.ledger.differs(
+                level.block.location, "it was open to everybody: only this host may ask now"
+            )
         elif networks:
             tree["allow"] = Said(networks, allowed[0].location)
         reading.draft.metrics.update(tree)
-        reading.carry([*locations, *allowed, *denied, level.block, *level.block.inside("listen", "server_name")])
+        reading.carry(
+            [*locations, *allowed, *denied, level.block, *level.block.inside("listen", "server_name")]
+        )
         reading.carry(line for one in locations for line in one.inside("stub_status", "access_log"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lbgen.imports.draft import free_name
+from lbgen.imports.draft import GENERATED, free_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,6 +38,8 @@ class Reading:
                 (self.upstreams if one.name == "upstream" else self.maps)[one.args[-1]] = one
         self.pools: dict[str, str] = {}
         """Pools by the name of the upstream, or by the address that is called."""
+        texts = [text for one in configurations for text in one.texts.values()]
+        self.generated = any(text.startswith(GENERATED) for text in texts)
         self.uses: dict[str, list[Use]] = {}
 
     def directives(self, *names: str) -> Iterator[tuple[Directive, Level]]:

@@ -1,4 +1,4 @@
-"""Servers that only send browsers to HTTPS, as ``redirect_from`` and ``acme`` of the listeners that they mean."""
+"""Servers that only redirect to HTTPS, as ``redirect_from`` and ``acme`` of the listeners that they mean."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ def redirects(
         binds = [listen for listen in listens(reading, one.level) if not listen.tls]
         meant = [entry for entry in made if entry[1][0].tls and _same_hosts(entry[0], one)]
         if not meant or not binds:
-            reading.ledger.left(one.level.block.location, "no listener with TLS has the hosts that it redirects")
+            reading.ledger.left(
+                one.level.block.location, "no listener with TLS has the hosts that it redirects"
+            )
             continue
         reading.carry([*one.lines, *one.level.block.inside("server_name")])
         for _, _, tree in meant:
@@ -94,7 +96,9 @@ def redirects(
         if one.acme is None:
             reading.left(challenges, "where ACME's challenges go was not understood")
         for line in challenges if one.acme is not None else ():
-            reading.carry(inner for inner in line.block or () if inner.name in {"allow", "default_type", "try_files"})
+            reading.carry(
+                inner for inner in line.block or () if inner.name in {"allow", "default_type", "try_files"}
+            )
 
 
 def _same_hosts(level: Level, redirect: Redirect) -> bool:

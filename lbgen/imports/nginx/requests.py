@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from lbgen.readers.nginx import Directive, Level
 
 _RETRY_WORDS = {"http_429": "429", "http_502": "502", "http_503": "503", "http_504": "504"}
-_TIMEOUTS = {"connect_timeout": ("connect",), "send_timeout": ("send",), "read_timeout": ("first_byte", "idle")}
+_TIMEOUTS = {
+    "connect_timeout": ("connect",),
+    "send_timeout": ("send",),
+    "read_timeout": ("first_byte", "idle"),
+}
 
 
 def timeouts(reading: Reading, level: Level, protocol: str) -> dict[str, Said]:

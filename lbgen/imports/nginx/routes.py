@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from lbgen.imports.draft import Said
+from lbgen.imports.draft import CLOSED
 from lbgen.imports.nginx.destinations import Destination, destination
 from lbgen.imports.nginx.headers import headers
-from lbgen.imports.paths import Match, Prefixes, location_match, passed_path, rewritten_path
 from lbgen.imports.nginx.reading import Use
 from lbgen.imports.nginx.requests import pool_values, timeouts
+from lbgen.imports.paths import Match, Prefixes, location_match, passed_path, rewritten_path
 
 if TYPE_CHECKING:
     from lbgen.imports.nginx.reading import Reading
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lbgen.readers.nginx import Directive, Level
 
 _PASSES = ("proxy_pass", "grpc_pass")
-_CLOSED = 501
-"""What a path gets whose location could not be carried over: never another location's pool."""
 
 
 def read_location(reading: Reading, level: Level, door: Door) -> list[dict[str, Any]]:
@@ -31,10 +29,8 @@ def read_location(reading: Reading, level: Level, door: Door) -> list[dict[str, 
         return _without_paths(reading, block)
     if block.inside("internal") and not passes:
         return []
-    if passes:
-        routes = _proxied(reading, level, match, passes[-1], door)
-    else:
-        routes = _answered(reading, level, match)
+    proxied = _proxied(reading, level, match, passes[-1], door) if passes else None
+    routes = proxied if passes else _answered(reading, level, match)
     if routes is None:
         return _closed(reading, block, match, "what it does has no key here")
     if match.note and any("path" in route or "path_exact" in route for route in routes):
@@ -56,9 +52,8 @@ def _closed(reading: Reading, block: Directive, match: Match, reason: str) -> li
     """Return routes that answer that nothing is here yet."""
     if not match.prefixes and not match.exact:
         return []
-    reading.ledger.left(block.location, f"{reason}: its paths are answered with {_CLOSED}")
-    respond = {"status": _CLOSED, "body": "not carried over"}
-    return [{**one, "respond": respond} for one in match.conditions()]
+    reading.ledger.left(block.location, f"{reason}: its paths are answered with {CLOSED['status']}")
+    return [{**one, "respond": dict(CLOSED)} for one in match.conditions()]
 
 
 def _proxied(
@@ -142,9 +137,7 @@ def _by_map(
             continue
         reading.ledger.carried(entry.location)
         own = {} if entry.name == "default" else condition(entry.name.removeprefix("\\"))
-        made = [
-            _route(reading, level, {**one, **own}, found, Prefixes(), door) for one in match.conditions()
-        ]
+        made = [_route(reading, level, {**one, **own}, found, Prefixes(), door) for one in match.conditions()]
         (default if entry.name == "default" else routes).extend(made)
     return routes + default or None
 
@@ -198,5 +191,5 @@ def _content_type(level: Level) -> str:
     for line in level.block.inside("add_header"):
         if line.value.lower() == "content-type" and len(line.args) > 1:
             return line.args[1]
-    line = level.first("default_type")
-    return line.value if line else ""
+    default = level.first("default_type")
+    return default.value if default else ""

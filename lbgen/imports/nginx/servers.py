@@ -92,7 +92,7 @@ def _listener(reading: Reading, level: Level, group: Sequence[Listen], door: Doo
     if any(one.proxy for one in group):
         tree["accept_proxy"] = Said(value=True, place=group[0].place)
     tree |= listener_values(reading, level, door)
-    tree |= guard(reading, level, door)
+    tree |= guard(reading, door)
     if door.websocket:
         tree["websocket"] = Said(value=True, place=door.websocket[0].location)
     tree["routes"] = [(route, below.block) for below, route in door.routes]
@@ -124,7 +124,7 @@ def _name(reading: Reading, names: Sequence[str], group: Sequence[Listen]) -> st
 
 
 def _hosts(reading: Reading, made: Sequence[tuple[Level, list[Listen], Tree]]) -> None:
-    """Give listeners the hosts that they are told apart by; the default one of an address takes the others."""
+    """Give listeners the hosts that they are told apart by; the default one takes the others."""
     for level, group, tree in made:
         lines = level.block.inside("server_name")
         names = [name for line in lines for name in line.args]

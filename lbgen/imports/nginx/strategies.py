@@ -24,7 +24,9 @@ def strategy(reading: Reading, upstream: Directive) -> Said | None:
     """Return the strategy of an upstream; None where the fleet has none like it, which is noted."""
     lines = upstream.inside(*_METHODS)
     if not lines:
-        return Said("round_robin", upstream.location, beside="NGINX's default; least_conn fits LLM traffic better")
+        return Said(
+            "round_robin", upstream.location, beside="NGINX's default; least_conn fits LLM traffic better"
+        )
     value: object = None
     for line in lines:
         found = _strategy(line)

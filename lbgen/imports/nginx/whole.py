@@ -8,7 +8,7 @@ from lbgen.imports.draft import Said
 from lbgen.imports.nginx.itself import settle
 from lbgen.imports.nginx.metrics import read_metrics
 from lbgen.imports.nginx.program import read_program
-from lbgen.imports.nginx.reading import Reading, Use
+from lbgen.imports.nginx.reading import Reading, Use, everything_in
 from lbgen.imports.nginx.servers import read_servers
 from lbgen.imports.nginx.upstreams import read_upstreams
 
@@ -28,10 +28,16 @@ def read_nginx(configurations: Sequence[Nginx], draft: Draft, ledger: Ledger) ->
     """Add what NGINX configurations say to a draft, and note what became of each directive."""
     reading = Reading(configurations, draft, ledger)
     counted = list(_counted(configurations))
+    entries = {
+        entry.location: table for table in counted if table.name == "map" for entry in table.block or ()
+    }
     for one in counted:
-        ledger.expect(one.location, _shown(one))
-    read_metrics(reading)
+        ledger.expect(one.location, _shown(one, entries.get(one.location)))
     read_upstreams(reading)
+    if reading.generated:
+        _rendered(reading, counted)
+        return
+    read_metrics(reading)
     read_servers(reading)
     for pool, uses in reading.uses.items():
         _merge(reading, pool, uses)
@@ -39,8 +45,24 @@ def read_nginx(configurations: Sequence[Nginx], draft: Draft, ledger: Ledger) ->
         if tree.get("routes") and not isinstance(tree["routes"][0], Said):
             _finish_routes(tree)
     read_program(reading)
+    for block in counted:
+        if block.block is not None and not ledger.is_open(block.location) and ledger.is_left(block.location):
+            _leave_inside(reading, block)
     for one in counted:
         settle(reading, one)
+
+
+def _rendered(reading: Reading, counted: Sequence[Directive]) -> None:
+    """Note of files that lbgen rendered that the fleet beside them says the rest."""
+    reading.draft.targets.setdefault("nginx", {})
+    reading.carry(one for one in counted if reading.ledger.is_open(one.location))
+
+
+def _leave_inside(reading: Reading, block: Directive) -> None:
+    """Note that what stands in a block that was left is left with it."""
+    for one in everything_in(block):
+        if reading.ledger.is_open(one.location):
+            reading.ledger.left(one.location, f"it belongs to '{block.name}' of line {block.location.line}")
 
 
 def _counted(configurations: Sequence[Nginx]) -> Iterator[Directive]:
@@ -53,11 +75,13 @@ def _counted(configurations: Sequence[Nginx]) -> Iterator[Directive]:
             waiting += one.block or ()
 
 
-def _shown(one: Directive) -> list[str]:
-    """Return the words of a directive that a list may show: what stands in maps and conditions may be a key."""
+def _shown(one: Directive, table: Directive | None) -> list[str]:
+    """Return the words of a directive that a list may show: in maps and conditions there may be keys."""
     if one.name == "if":
         return [one.name, *one.args[:2], "…)"]
-    return [one.name, *one.args]
+    if table is not None:
+        return ["an entry of map", *table.args]
+    return [one.name, *(arg for arg in one.args if arg)]
 
 
 def _merge(reading: Reading, pool: str, uses: Sequence[Use]) -> None:
@@ -88,6 +112,8 @@ def _finish_routes(tree: dict[str, Any]) -> None:
     """Turn routes into what a file says; a single one that takes everything need not be there."""
     routes = tree.pop("routes")
     tree["routes"] = [
-        Said({key: value for key, value in route.items() if value != {} }, block.location, tuple(block.comments))
+        Said(
+            {key: value for key, value in route.items() if value != {}}, block.location, tuple(block.comments)
+        )
         for route, block in routes
     ]
