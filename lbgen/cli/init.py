@@ -65,12 +65,20 @@ targets:
 
 
 @click.command(cls=Command)
-@option("--engine", metavar="ENGINE", default="vllm", show_default=True, help="What runs on the servers.")
+@option("--engine", metavar="ENGINE", help="What runs on the servers; vllm, unless told.")
 @option(
     "--servers",
     multiple=True,
     metavar="ADDRESSES",
     help="Host and port of the servers, with ranges, separated by commas; may be repeated.",
+)
+@option(
+    "--from",
+    "sources",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(allow_dash=True),
+    help="An nginx.conf or haproxy.cfg, as for import: each value says where it is from; may be repeated.",
 )
 @option(
     "-o",
@@ -81,11 +89,22 @@ targets:
     help="A new file; an old one is never replaced.",
 )
 @click.pass_obj
-def command(console: Console, engine: str, servers: tuple[str, ...], output: str | None) -> int:
+def command(
+    console: Console,
+    engine: str | None,
+    servers: tuple[str, ...],
+    sources: tuple[str, ...],
+    output: str | None,
+) -> int:
     """Write a commented first fleet file.
 
-    To standard output, or to a new file.
+    To standard output, or to a new file. With --from it is made of an existing configuration.
     """
+    if sources:
+        if servers or engine is not None:
+            raise click.UsageError("--from takes servers from the files: leave --servers and --engine out")
+        return _from_files(console, sources, output)
+    engine = engine or "vllm"
     if engine not in ENGINES:
         raise click.UsageError(f"--engine: '{engine}' is not an engine: {nearest(engine.lower(), ENGINES)}")
     text = first_fleet(engine, _addresses(servers) or [f"gpu-[0-3]:{ENGINES[engine].port}"])
@@ -95,6 +114,15 @@ def command(console: Console, engine: str, servers: tuple[str, ...], output: str
     write_new(output, text)
     console.note(f"written: {output}; next: lbgen check {output}")
     return 0
+
+
+def _from_files(console: Console, sources: tuple[str, ...], output: str | None) -> int:
+    from lbgen.cli.import_fleet import deliver, exit_code  # noqa: PLC0415 - a plain init needs none of it
+    from lbgen.imports.whole import import_configurations  # noqa: PLC0415 - it takes crossplane
+
+    imported = import_configurations(sources)
+    deliver(console, imported, output, comments=True)
+    return exit_code(imported, strict=False)
 
 
 def first_fleet(engine: str, servers: Sequence[str]) -> str:

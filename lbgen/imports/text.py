@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from lbgen.fleet.yaml_flow import flow, scalar
@@ -56,7 +57,7 @@ def _line(indent: str, line: str, said: Said, origins: bool) -> Iterator[str]:
         yield f"{indent}{comment(text)}"
     behind = [said.beside] if said.beside else []
     if origins and said.place is not None:
-        behind.append(f"{said.place.file}:{said.place.line}")
+        behind.append(f"{PurePath(said.place.file).name}:{said.place.line}")
     if not behind:
         yield line
     elif len(line) + len("; ".join(behind)) < _WIDTH:

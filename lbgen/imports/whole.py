@@ -54,6 +54,10 @@ def import_configurations(paths: Sequence[str]) -> Imported:
     wrong = [problem for problem in problems if problem.code == "configuration-syntax"]
     if wrong:
         raise FleetError(wrong)
+    if not read:
+        names = ", ".join(found.others)
+        raise LbgenError(f"{names}: neither a configuration of NGINX nor one of HAProxy")
+    problems += [_no_configuration(name) for name in found.others]
     rendered = [name for one in read for name, text in one.texts.items() if text.startswith(GENERATED)]
     draft, ledger = Draft(), Ledger()
     problems = _unread(problems, ledger)
@@ -77,6 +81,11 @@ def import_configurations(paths: Sequence[str]) -> Imported:
         hint = "the fleet that it was made from is lbgen-fleet.yaml beside it"
         problems.append(Problem("rendered-file", message, (), Severity.WARNING, hint, Location(name, 1, 1)))
     return Imported(tree, ledger.entries(), tuple(problems), tuple(draft.secrets), texts)
+
+
+def _no_configuration(name: str) -> Problem:
+    message = "neither a configuration of NGINX nor one of HAProxy"
+    return Problem("no-configuration", message, (), Severity.WARNING, "", Location(name, 1, 1))
 
 
 def _unread(problems: Iterable[Problem], ledger: Ledger) -> list[Problem]:
@@ -115,6 +124,8 @@ def _mended(tree: Tree, ledger: Ledger) -> list[Problem]:
         errors = [problem for problem in loaded.problems if problem.is_error]
         if not errors or not any(_take_out(tree, problem, ledger) for problem in errors):
             return errors
+        for key in [key for key, value in tree.items() if value == {}]:
+            del tree[key]
     return errors
 
 

@@ -251,6 +251,9 @@ def _statements(tokens: Iterator[_Token]) -> Iterator[_Statement]:
             words, comments = [], []
         elif token.is_comment:
             comments.append(token.text[1:].strip())
+        elif "${" in token.text and not token.quoted:
+            # crossplane takes the blank behind '}' for a part of the word.
+            words += [token._replace(text=part) for part in token.text.split()]
         else:
             words.append(token)
     if statement is not None:

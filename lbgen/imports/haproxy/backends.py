@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from lbgen.imports.draft import Said, Tree
+from lbgen.imports.haproxy.answers import fixed_answer
 from lbgen.imports.haproxy.health import health
 from lbgen.imports.haproxy.servers import Parameters, common, entries, parameters
 from lbgen.imports.haproxy.strategies import strategy
@@ -28,6 +29,7 @@ _RETRY_WORDS = {
     "503": "503",
     "504": "504",
 }
+_ANSWERS = {("return",), ("deny",)}
 _ALL_ERRORS = ["connect", "reset", "timeout", "502", "503", "504"]
 
 
@@ -46,6 +48,14 @@ def _pool(reading: Reading, section: Section) -> None:
     templates = [one for one in servers if one.server.line.words[0] == "server-template"]
     if not servers and (section.own("stick-table") or section.own("stats")):
         return  # a table, or a page of statistics
+    answers = [
+        line for line in section.own("http-request") if line.words[1:2] in _ANSWERS and "if" not in line.words
+    ]
+    answer = fixed_answer(answers[0]) if answers and not servers else None
+    if answer is not None:
+        reading.answers[section.name] = answer
+        reading.carry(answers[:1])
+        return
     tree = reading.new_pool(section.name)
     pair = strategy(reading, section, servers)
     if pair is not None and (len(servers) > 1 or templates or pair.value != "round_robin"):

@@ -27,11 +27,13 @@ def read_frontends(reading: Reading) -> None:
     plain: list[tuple[Front, list[Bind]]] = []
     secure: list[Tree] = []
     for section in reading.configuration.all("frontend", "listen"):
-        if not section.own("bind") or _is_statistics(section):
-            continue
-        if _passes_tls(reading, section):
+        settled = section.title in reading.settled or _is_statistics(section)
+        if not section.own("bind") or settled or _passes_tls(reading, section):
             continue
         front = _front(reading, section)
+        if not front.routes and front.redirect is None:
+            reading.left(section.own("bind"), "no rule that was carried over answers requests here")
+            continue
         groups = list(binds(reading, section))
         with_tls = [one for one in groups if one.tls is not None]
         without = [one for one in groups if one.tls is None]
@@ -75,6 +77,7 @@ def _passes_tls(reading: Reading, section: Section) -> bool:
 
 def _front(reading: Reading, section: Section) -> Front:
     front = Front(section, Conditions(section))
+    reading.carry(section.own("mode", "http"))
     for line in section.lines:
         read_rule(reading, front, line)
     default = section.last("default_backend")
@@ -104,6 +107,10 @@ def _listener(reading: Reading, front: Front, group: Sequence[Bind]) -> Tree:
         tree["websocket"] = Said(value=True, place=front.websocket.location)
     if front.cors is not None:
         tree["cors"] = front.cors
+    probes = list(front.status.values())
+    front.routes = [
+        one for one in front.routes if not one.respond or one.conditions.get("path_exact") not in probes
+    ]
     tree["routes"] = in_order(reading, front)
     if front.status:
         tree["status"] = Said(front.status, front.section.location)

@@ -29,6 +29,7 @@ def read_metrics(reading: Reading) -> None:
         if not found:
             continue
         reading.carry([*section.own("stats"), *exporter])
+        reading.settled.add(section.title)
         bind = found[0]
         tree = {"bind": Said(bind.address, bind.place)}
         auth = section.last("stats", "auth")

@@ -80,6 +80,8 @@ def _routes(reading: Reading, front: Front, conditions: dict[str, Any], lead: Le
     comments = tuple(lead.line.comments)
     if lead.respond is not None:
         return [Said({**conditions, "respond": lead.respond}, lead.line.location, comments)]
+    if lead.backend in reading.answers:
+        return [Said({**conditions, "respond": reading.answers[lead.backend]}, lead.line.location, comments)]
     pool = reading.pools.get(lead.backend or "")
     if pool is None:
         reading.ledger.left(lead.line.location, f"'{lead.backend}' was not found")

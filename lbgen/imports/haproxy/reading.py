@@ -25,6 +25,10 @@ class Reading:
         """Pools by the name of the backend."""
         self.prefixes: dict[str, tuple[str, str, Line]] = {}
         """By backend, the prefix that is taken off, the one that comes, and where that is said."""
+        self.answers: dict[str, dict[str, Any]] = {}
+        """Backends without servers that answer all requests alike."""
+        self.settled: set[str] = set()
+        """Sections that are something else than a listener, such as a page of statistics."""
         self.generated = any(text.startswith(GENERATED) for text in configuration.texts.values())
 
     def new_pool(self, backend: str) -> Tree:

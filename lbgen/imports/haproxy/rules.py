@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.fleet.kinds import CREDENTIAL_HEADERS
 from lbgen.imports.draft import CLOSED, Said
+from lbgen.imports.haproxy.answers import fixed_answer
 from lbgen.imports.haproxy.guards import read_keys, read_limit, read_networks
 from lbgen.imports.haproxy.rewrites import rewrite_of
 
@@ -49,7 +50,8 @@ def _use_backend(reading: Reading, front: Front, line: Line) -> None:
         return
     condition = front.conditions.of(line.words)
     routes = condition.routes()
-    if routes is None or line.words[1] not in reading.pools:
+    known = line.words[1] in reading.pools or line.words[1] in reading.answers
+    if routes is None or not known:
         reason = (
             _NOT_UNDERSTOOD if routes is None else f"'{line.words[1]}' is no backend with a name of its own"
         )
@@ -111,7 +113,7 @@ def _refusal(reading: Reading, front: Front, line: Line, condition: Condition) -
     ):
         return
     routes = condition.routes()
-    answer = _answer(line)
+    answer = fixed_answer(line)
     if routes is None or answer is None:
         reading.ledger.left(
             line.location, _NOT_UNDERSTOOD if routes is None else "the answer is no plain text"
@@ -125,25 +127,6 @@ def _refusal(reading: Reading, front: Front, line: Line, condition: Condition) -
     _carried(reading, line, condition)
     for one in routes:
         front.answer(one, answer, line)
-
-
-def _answer(line: Line) -> dict[str, Any] | None:
-    """Return the fixed answer of a rule; None where it is read from a file or made of the request."""
-    if line.words[1] == "return":
-        body = line.after("string")
-        if body is None and any(
-            word in line.words for word in ("file", "lf-file", "lf-string", "errorfile", "errorfiles")
-        ):
-            body = line.after("lf-string")
-            if body is None or "%" in body:
-                return None
-        answer: dict[str, Any] = {"status": int(line.after("status") or 200)}
-        if body:
-            answer["body"] = body
-        kind = line.after("content-type")
-        return {**answer, **({"content_type": kind} if kind and kind != "text/plain" and body else {})}
-    status = line.after("deny_status") or line.after("status") or "403"
-    return {"status": int(status)} if status.isdecimal() else None
 
 
 def _state(reading: Reading, front: Front, line: Line, condition: Condition) -> bool:
@@ -174,7 +157,7 @@ def _only_some(reading: Reading, front: Front, line: Line, condition: Condition)
     ):
         return False
     front.allowed += [{key: value} for term in condition.terms for key, value in term.values.items()]
-    status = str((_answer(line) or {}).get("status", 403))
+    status = str((fixed_answer(line) or {}).get("status", 403))
     front.refusal = (line, int(status))
     _carried(reading, line, condition)
     return True

@@ -50,6 +50,7 @@ def _with(reading: Reading, found: Headers, line: Directive) -> Headers:
     if lower == "host":
         return found._replace(host=_host(reading, line))
     if lower == "upgrade" and value == "$http_upgrade":
+        reading.carry(_maps_over(reading, "$http_upgrade"))
         return found._replace(websocket=line)
     if lower == "connection":
         return found._replace(closes=line) if value.lower() == "close" else found
@@ -66,6 +67,12 @@ def _with(reading: Reading, found: Headers, line: Directive) -> Headers:
     elif value != f"$http_{lower.replace('-', '_')}" and lower not in _OWN:
         reading.ledger.left(line.location, "a header that is made of variables has no key")
     return found
+
+
+def _maps_over(reading: Reading, source: str) -> list[Directive]:
+    """Return the maps over a variable, and what is in them."""
+    tables = [table for table in reading.maps.values() if table.args[0] == source]
+    return [one for table in tables for one in (table, *(table.block or ()))]
 
 
 def _unsaid_host(level: Level, called: str) -> Said | None:

@@ -116,7 +116,7 @@ def _merged(binds: list[Any]) -> list[Any]:
 
 def _name(reading: Reading, names: Sequence[str], group: Sequence[Listen]) -> str:
     real = [name for name in names if re.search(r"[A-Za-z].*\.", name)]
-    port = str(group[0].bind).rpartition(":")[2]
+    port = str(group[0].bind).rpartition(":")[2].strip("${}")
     text = real[0].removeprefix("*.") if real else f"listen-{port}"
     if real and f"{text}" in reading.draft.listeners:
         text = f"{text}-{port}"

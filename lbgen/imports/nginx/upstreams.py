@@ -111,7 +111,7 @@ def _passive_health(reading: Reading, tree: Tree, servers: Sequence[Directive]) 
     values: dict[str, Any] = {"failures": int(fails)} if fails and fails.isdecimal() else {}
     milliseconds = nginx_time(timeout) if timeout else None
     if milliseconds is not None and milliseconds > _LONGEST_EJECTION:
-        reason = f"fail_timeout={timeout} keeps a server out for {duration(milliseconds)}: the default is 10s"
+        reason = f"fail_timeout={timeout} keeps a server out for {milliseconds // 60_000} minutes, not 10 s"
         for one in written:
             reading.ledger.better(one.location, reason)
     elif milliseconds:
