@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lbgen.cli.app import COMMANDS
+from lbgen.cli.app import COMMANDS, module_name
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -50,7 +50,7 @@ def test_documented_commands_exist(words):
     names = [word for word in words if not word.startswith("-")]
     if names:
         assert names[0] in COMMANDS
-        command = import_module(f"lbgen.cli.{names[0].replace('-', '_')}").command
+        command = import_module(f"lbgen.cli.{module_name(names[0])}").command
         options |= {text for parameter in command.params for text in parameter.opts}
     used = {word.partition("=")[0] for word in words if word.startswith("-") and word != "-"}
     assert used <= options

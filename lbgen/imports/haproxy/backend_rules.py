@@ -32,6 +32,11 @@ def read_backend_rules(reading: Reading, section: Section) -> None:
             reading.ledger.left(line.location, "a pool answers nothing itself: routes and listeners do")
         else:
             read_rule(reading, front, line)
+    for line in section.own("http-response"):
+        read_rule(reading, front, line)
+    if front.answers:
+        pool["response_headers"] = Said(front.answers, section.location)
+    reading.left(front.browsers.values(), "'cors' is the listener's")
     for routes, strip, add, line in front.rewrites:
         if routes == [{}] or all(one.get("path") == strip for one in routes):
             reading.prefixes[section.name] = (strip, add, line)

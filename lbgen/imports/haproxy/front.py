@@ -46,7 +46,11 @@ class Front:
         self.status: dict[str, Any] = {}
         self.websocket: Line | None = None
         self.hsts = False
-        self.cors: Said | None = None
+        self.browsers: dict[str, Line] = {}
+        """Headers of answers that are for browsers' cross-origin requests."""
+        self.behind_proxy: Line | None = None
+        self.answers: dict[str, Any] = {}
+        """Changes of the headers of answers."""
         self.networks: dict[str, Said] = {}
         self.pool_of: Callable[[str], str | None] | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lbgen.imports.cors import PREFIX, cors
 from lbgen.imports.draft import Said, free_name
 from lbgen.imports.haproxy.binds import Bind, binds
 from lbgen.imports.haproxy.conditions import Conditions
@@ -11,6 +12,7 @@ from lbgen.imports.haproxy.front import Front
 from lbgen.imports.haproxy.guards import guarded
 from lbgen.imports.haproxy.ordering import in_order
 from lbgen.imports.haproxy.rules import read_rule
+from lbgen.imports.values import duration, haproxy_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from lbgen.imports.draft import Tree
     from lbgen.imports.haproxy.reading import Reading
     from lbgen.readers.haproxy import Section
-
-_PASSED_THROUGH = ("tcp-request",)
 
 
 def read_frontends(reading: Reading) -> None:
@@ -105,8 +105,8 @@ def _listener(reading: Reading, front: Front, group: Sequence[Bind]) -> Tree:
     tree |= guarded(reading, front)
     if front.websocket is not None:
         tree["websocket"] = Said(value=True, place=front.websocket.location)
-    if front.cors is not None:
-        tree["cors"] = front.cors
+    _answers(reading, front, tree)
+    _timers(reading, front, tree)
     probes = list(front.status.values())
     front.routes = [
         one for one in front.routes if not one.respond or one.conditions.get("path_exact") not in probes
@@ -117,6 +117,31 @@ def _listener(reading: Reading, front: Front, group: Sequence[Bind]) -> Tree:
     name = free_name(front.section.name or "listener", reading.draft.listeners)
     reading.draft.listeners[name] = tree
     return tree
+
+
+def _answers(reading: Reading, front: Front, tree: Tree) -> None:
+    """Add what is said of the headers of answers."""
+    values = cors({name: line.words[3] for name, line in front.browsers.items()})
+    if values is not None:
+        tree["cors"] = Said(values, front.browsers[f"{PREFIX}allow-origin"].location)
+        reading.carry(front.browsers.values())
+    else:
+        reading.left(front.browsers.values(), "list the origins in 'cors'")
+    if front.behind_proxy is not None:
+        tree["behind_proxy"] = Said(value=True, place=front.behind_proxy.location)
+    if front.answers:
+        tree["response_headers"] = Said(front.answers, front.section.location)
+
+
+def _timers(reading: Reading, front: Front, tree: Tree) -> None:
+    values: dict[str, str] = {}
+    for name, key in {"http-keep-alive": "keepalive", "http-request": "header"}.items():
+        line = front.section.last("timeout", name)
+        time = haproxy_time(line.words[2]) if line is not None and len(line.words) > 2 else None
+        if line is not None and time:
+            values[key] = duration(time)
+            reading.ledger.carried(line.location)
+            tree["timeouts"] = Said(values, line.location)
 
 
 def _redirects(reading: Reading, plain: Sequence[tuple[Front, list[Bind]]], secure: Sequence[Tree]) -> None:

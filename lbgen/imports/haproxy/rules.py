@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from lbgen.fleet.kinds import CREDENTIAL_HEADERS
-from lbgen.imports.draft import CLOSED, Said
+from lbgen.imports.cors import PREFIX
+from lbgen.imports.draft import CLOSED
 from lbgen.imports.haproxy.answers import fixed_answer
 from lbgen.imports.haproxy.guards import read_keys, read_limit, read_networks
 from lbgen.imports.haproxy.rewrites import rewrite_of
@@ -226,8 +227,23 @@ def _response_rule(reading: Reading, front: Front, line: Line) -> None:
     if name == "strict-transport-security":
         front.hsts = True
         reading.ledger.carried(line.location)
-    elif name == "access-control-allow-origin" and "%" not in line.words[3]:
-        front.cors = Said({"origins": [line.words[3]]}, line.location)
+    elif name.startswith(PREFIX) and len(line.words) > 3:
+        front.browsers[name] = line
+    elif name == "x-accel-buffering":
+        front.behind_proxy = line
         reading.ledger.carried(line.location)
-    elif (name.startswith("access-control-") and front.cors is not None) or name == "x-accel-buffering":
+    else:
+        _answers_header(reading, front, line)
+
+
+def _answers_header(reading: Reading, front: Front, line: Line) -> None:
+    """Read a header of answers that is set or removed."""
+    name, value = (*line.words[2:4], "", "")[:2]
+    if "if" in line.words or "unless" in line.words or "%[" in value or "-m" in line.words:
+        reading.ledger.left(line.location, "a header that depends on the request has no key")
+    elif line.words[1] in {"set-header", "add-header"} and value:
+        front.answers.setdefault("set", {})[name] = value
+        reading.ledger.carried(line.location)
+    elif line.words[1] == "del-header" and name:
+        front.answers.setdefault("remove", []).append(name)
         reading.ledger.carried(line.location)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.fleet.kinds import CREDENTIAL_HEADERS
+from lbgen.imports.cors import PREFIX
 from lbgen.imports.draft import Said
 from lbgen.units import is_ip
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _OWN = {"x-real-ip", "x-forwarded-proto", "x-forwarded-host", "x-request-id", "x-original-forwarded-for"}
 """lbgen sends them with the same meaning."""
+_OWN_ANSWERS = {"strict-transport-security", "x-accel-buffering", "content-type", "connection"}
 _CLIENT_HOSTS = {"$host", "$http_host", "$host:$server_port", "$host:$proxy_port", "$server_name"}
 _BACKEND_HOSTS = {"$proxy_host"}
 
@@ -67,6 +69,25 @@ def _with(reading: Reading, found: Headers, line: Directive) -> Headers:
     elif value != f"$http_{lower.replace('-', '_')}" and lower not in _OWN:
         reading.ledger.left(line.location, "a header that is made of variables has no key")
     return found
+
+
+def response_headers(reading: Reading, level: Level, protocol: str) -> dict[str, Any]:
+    """Return what a location does to the headers of answers, but for those that have keys of their own."""
+    added: dict[str, str] = {}
+    for line in level.all("add_header"):
+        name = line.value.lower()
+        own = name in _OWN_ANSWERS or name.startswith(PREFIX)
+        if own or len(line.args) < 2:
+            continue
+        if "$" in line.args[1]:
+            reading.ledger.left(line.location, "a header that is made of variables has no key")
+        else:
+            added[line.value] = line.args[1]
+            reading.ledger.carried(line.location)
+    hidden = level.all(f"{protocol}_hide_header")
+    reading.carry(hidden)
+    changes = {"set": added, "remove": [line.value for line in hidden if line.args]}
+    return {key: value for key, value in changes.items() if value}
 
 
 def _maps_over(reading: Reading, source: str) -> list[Directive]:

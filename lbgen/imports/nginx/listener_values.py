@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lbgen.fleet.schema.listener import LISTENER
+from lbgen.imports.cors import PREFIX, cors
 from lbgen.imports.draft import Said
 from lbgen.imports.values import duration, nginx_time, size
 from lbgen.units import parse_size
@@ -76,8 +77,8 @@ def listener_values(reading: Reading, level: Level, door: Door) -> Tree:
         tree["header_size"] = Said(text, line.location)
     _proxies(reading, level, tree)
     _added(reading, level, door, tree)
-    if "timeouts" in KEYS:
-        _timers(reading, level, tree)
+    _timers(reading, level, tree)
+    _hoist(door, tree)
     return tree
 
 
@@ -118,22 +119,32 @@ def _proxies(reading: Reading, level: Level, tree: Tree) -> None:
 
 
 def _added(reading: Reading, level: Level, door: Door, tree: Tree) -> None:
-    """Read what is added to answers: browsers' permissions, and the word to a proxy in front."""
+    """Read what is added to answers for browsers, and for a proxy in front."""
     lines = {line for one in (level, *(below for below, _ in door.routes)) for line in one.all("add_header")}
+    browsers: dict[str, Directive] = {}
     for line in sorted(lines, key=lambda one: one.location):
         name, value = line.value.lower(), line.args[1] if len(line.args) > 1 else ""
         if name == "x-accel-buffering" and value == "no":
             tree["behind_proxy"] = Said(value=True, place=line.location)
             reading.ledger.carried(line.location)
-        elif name == "access-control-allow-origin" and "$" not in value:
-            tree["cors"] = Said({"origins": [value]}, line.location)
-            reading.ledger.carried(line.location)
-        elif name == "access-control-allow-origin":
-            reading.ledger.left(line.location, "list the origins in 'cors'")
-    if "cors" in tree:
-        for line in lines:
-            if line.value.lower().startswith("access-control-"):
-                reading.ledger.carried(line.location)
+        elif name.startswith(PREFIX):
+            browsers[name] = line
+    values = cors({name: line.args[1] for name, line in browsers.items() if len(line.args) > 1})
+    if values is not None:
+        tree["cors"] = Said(values, browsers[f"{PREFIX}allow-origin"].location)
+        reading.carry(line for line in lines if line.value.lower().startswith(PREFIX))
+    else:
+        reading.left(browsers.values(), "list the origins in 'cors'")
+
+
+def _hoist(door: Door, tree: Tree) -> None:
+    """Say once what all routes say of the headers of answers."""
+    routes = [route for _, route in door.routes if "pool" in route]
+    said = [route.get("response_headers") for route in routes]
+    if said and said[0] and all(one == said[0] for one in said):
+        tree["response_headers"] = Said(said[0], door.routes[0][0].block.location)
+        for route in routes:
+            route["response_headers"] = {}
 
 
 def _timers(reading: Reading, level: Level, tree: Tree) -> None:

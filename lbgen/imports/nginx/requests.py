@@ -51,6 +51,7 @@ def pool_values(reading: Reading, level: Level, head: Headers, scheme: str) -> d
         "tls": _tls(reading, level, protocol) if scheme in {"https", "grpcs"} else None,
         "protocol": Said("grpc", _place(level, "grpc_pass")) if protocol == "grpc" else None,
         "header_size": _header_size(reading, level, protocol),
+        "request_buffering": _request_buffering(reading, level),
         "keepalive": Said(value=False, place=head.closes.location) if head.closes else None,
     }
     return {key: value for key, value in found.items() if value is not None}
@@ -118,6 +119,14 @@ def _tls(reading: Reading, level: Level, protocol: str) -> Said:
             reading.ledger.carried(line.location)
     place = _place(level, f"{protocol}_ssl_verify") or _place(level, f"{protocol}_pass")
     return Said(values or True, place)
+
+
+def _request_buffering(reading: Reading, level: Level) -> Said | None:
+    line = level.first("proxy_request_buffering")
+    if line is None:
+        return None
+    reading.ledger.carried(line.location)
+    return Said(line.value != "off", line.location)
 
 
 def _header_size(reading: Reading, level: Level, protocol: str) -> Said | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.imports.draft import CLOSED
 from lbgen.imports.nginx.destinations import Destination, destination
-from lbgen.imports.nginx.headers import headers
+from lbgen.imports.nginx.headers import headers, response_headers
 from lbgen.imports.nginx.reading import Use
 from lbgen.imports.nginx.requests import pool_values, timeouts
 from lbgen.imports.paths import Match, Prefixes, location_match, passed_path, rewritten_path
@@ -110,6 +110,9 @@ def _route(  # noqa: PLR0913, PLR0917 - what a route is made of
     if head.websocket is not None:
         door.websocket.append(head.websocket)
     protocol = "grpc" if found.scheme.startswith("grpc") else "proxy"
+    answers = response_headers(reading, level, protocol)
+    if answers:
+        route["response_headers"] = answers
     use = Use(route, pool_values(reading, level, head, found.scheme), timeouts(reading, level, protocol))
     reading.uses.setdefault(found.pool, []).append(use)
     return route
