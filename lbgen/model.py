@@ -228,6 +228,8 @@ class Auth(NamedTuple):
     except_from: tuple[str, ...]
     required: bool
     """False for ``auth: none``, written or by default."""
+    websocket_protocol: str | None = None
+    """The subprotocol behind which, with a dot, browsers put the key of a WebSocket."""
 
 
 class Limit(NamedTuple):
@@ -383,6 +385,10 @@ class Listener(NamedTuple):
     routes: tuple[Route, ...]
     status: Status
     path: Path
+
+    def tunnels(self, route: Route) -> bool:
+        """Tell whether WebSocket handshakes that take this route are passed on."""
+        return route.match.websocket is not False and (self.websocket or bool(route.match.websocket))
 
 
 class Client(NamedTuple):

@@ -232,6 +232,7 @@ class Tree:
         tree = self._leaves(
             path, {"clients": auth.clients or None, "header": auth.header, "upstream": upstream}
         )
+        tree |= self._leaves(path, {"websocket_protocol": auth.websocket_protocol})
         if auth.external:
             tree["external"] = self._leaves((*path, "external"), auth.external._asdict())
         return tree | self._leaves(path, {"except": auth.except_from})

@@ -131,6 +131,7 @@ def _auth(context: Context, listener_written: Mapping[str, Any], path: Path) -> 
         external=external,
         except_from=tuple(items(values, "except")),
         required=True,
+        websocket_protocol=values["websocket_protocol"],
     )
 
 

@@ -82,7 +82,7 @@ def _websocket_pools(fleet: Fleet) -> Iterator[Pool]:
         name
         for listener in fleet.listeners
         for route in listener.routes
-        if listener.websocket or route.match.websocket
+        if listener.tunnels(route)
         for name in route.pools
     }
     return (pool for pool in fleet.pools if pool.name in names)

@@ -12,6 +12,7 @@ from lbgen.fields import (
     RateKind,
     Size,
     Struct,
+    Text,
 )
 from lbgen.fleet.address_kinds import HOST_PATTERN, NETWORK, Bind
 from lbgen.fleet.kinds import FILE, ORIGIN, URL, URL_PATH, HeaderName, Name, SecretKind
@@ -93,6 +94,13 @@ AUTH = Struct(
     ),
     Field(
         "external", EXTERNAL, doc="An HTTP service that is asked.", example={"url": "http://auth:9000/check"}
+    ),
+    Field(
+        "websocket_protocol",
+        Text("a subprotocol's name", pattern=r"[A-Za-z0-9_-]{1,64}", limit=64),
+        doc="The subprotocol behind which, with a dot, browsers send the key of a WebSocket, as they can set "
+        "no header. It is taken off.",
+        example="openai-insecure-api-key",
     ),
     Field("except", ListOf(NETWORK, single=True), [], "Addresses that need no key.", example=["127.0.0.0/8"]),
     groups=(Group(("clients", "external"), least=0),),
@@ -349,7 +357,12 @@ LISTENER = Struct(
         "says of a header wins.",
         example={"set": {"Cache-Control": "no-store"}},
     ),
-    Field("websocket", Boolean(), default=False, doc="Whether WebSocket handshakes are passed on."),
+    Field(
+        "websocket",
+        Boolean(),
+        default=False,
+        doc="Whether WebSocket handshakes are passed on by all routes. false: by those with websocket: true.",
+    ),
     Field(
         "routes",
         ListOf(ROUTE),

@@ -121,7 +121,12 @@ ROUTE = Struct(
         example=4096,
         doc="The body asks for more tokens than this (max_tokens or max_completion_tokens).",
     ),
-    Field("websocket", Boolean(), doc="Whether it is a WebSocket handshake.", example=True),
+    Field(
+        "websocket",
+        Boolean(),
+        doc="Whether it is a WebSocket handshake. true passes it on, on this route alone.",
+        example=True,
+    ),
     Field(
         "pool",
         POOL_NAME,

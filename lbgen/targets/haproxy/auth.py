@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.model import Secret
 from lbgen.targets.haproxy.quoting import quote
-from lbgen.targets.haproxy.words import header_sample, refuse
+from lbgen.targets.haproxy.words import WEBSOCKET, header_sample, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +31,8 @@ def auth_rules(rules: Rules, listener: Listener) -> None:
     else:
         rules.add(f"http-request set-var(txn.lb_key) {header_sample(auth.header)}")
     rules.add("http-request set-var(txn.lb_key) req.fhdr(X-Api-Key)", "!{ var(txn.lb_key) -m len gt 0 }")
+    if auth.websocket_protocol:
+        _protocol_rules(rules, auth.websocket_protocol)
     # The map holds digests, and compares them exactly.
     file = rules.made.file(CLIENTS_FILE)
     rules.add(f"http-request set-var(txn.lb_client) var(txn.lb_key),sha2(256),hex,map_str({file})")
@@ -44,6 +46,23 @@ def auth_rules(rules: Rules, listener: Listener) -> None:
     if auth.except_from:
         passes.append(rules.acl(("src", auth.except_from)))
     rules.add(refuse("unauthorized"), *(f"!{condition}" for condition in passes))
+
+
+def _protocol_rules(rules: Rules, name: str) -> None:
+    """Read the key of a WebSocket from its subprotocols, and take it off."""
+    header = "req.fhdr(Sec-WebSocket-Protocol)"
+    element = f"{name}[.][^, ]+"
+    there = f"{{ {header} -m reg '(?:^|, *){element} *(?:,|$)' }}"
+    twice = f"{{ {header} -m reg '{name}[.].*{name}[.]' }}"
+    rules.add(refuse("bad_request"), twice)
+    rules.add(refuse("bad_request"), "{ req.fhdr_cnt(Sec-WebSocket-Protocol) gt 1 }")
+    missing = "!{ var(txn.lb_key) -m len gt 0 }"
+    key = f'\'{header},regsub("^(.*, *)?{name}[.]([^, ]+).*$","\\2")\''
+    rules.add(f"http-request set-var(txn.lb_key) {key}", missing, there, WEBSOCKET)
+    for pattern, rest in ((f"^{element} *(?:, *(.*))?$", "\\1"), (f"^(.*?) *, *{element}(.*)$", "\\1\\2")):
+        rules.add(f"http-request replace-header Sec-WebSocket-Protocol '{pattern}' '{rest}'")
+    empty = f"{{ {header} -m len 0 }}"
+    rules.add("http-request del-header Sec-WebSocket-Protocol", empty)
 
 
 def upstream_rules(rules: Rules, listener: Listener) -> None:

@@ -8,7 +8,7 @@ from lbgen.targets.claims import CLAIMS
 from lbgen.targets.haproxy.logs import access_log, error_log, log_target, measuring_rules
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.views import syntax
-from lbgen.targets.haproxy.words import duration, refuse, server_timeout
+from lbgen.targets.haproxy.words import WEBSOCKET, duration, refuse, server_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,8 +23,6 @@ _PLAIN_ADDRESSES = (
     r" '^(?:\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+)$' '\1\2'"
 )
 """Takes ports and brackets off, in which `req.hdr_ip` sees no address (2.6.12)."""
-WEBSOCKET = "{ req.fhdr(Upgrade) -m str -i -- websocket }"
-"""A handshake: just that token, in any case."""
 _LONGEST_URL = 32_768
 """Bytes. Merging slashes takes time by the square: 3 ms at this length (seen on 2.6.12)."""
 _HOPS = 3
@@ -185,7 +183,7 @@ def access_rules(rules: Rules, listener: Listener) -> None:
 
 def upgrade_rules(rules: Rules, listener: Listener) -> None:
     """Add what keeps all upgrades but WebSocket's away from servers: `h2c` is a plain request to them."""
-    tunnels = listener.websocket or any(route.match.websocket for route in listener.routes)
+    tunnels = any(map(listener.tunnels, listener.routes))
     conditions = [f"!{WEBSOCKET}"] if tunnels else []
     rules.add("http-request del-header HTTP2-Settings")
     for name in ("Upgrade", "Connection"):

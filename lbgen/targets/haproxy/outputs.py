@@ -29,7 +29,7 @@ from lbgen.targets.spec import Output, Syntax
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import Fleet, TargetSettings
+    from lbgen.model import Fleet, Listener, TargetSettings
     from lbgen.targets.spec import Part, Secrets
 
 _HTTP2_WINDOW = 1_048_576
@@ -106,6 +106,9 @@ def _process(made: Assembly) -> Process:
     if http2 and not has(settings.version, "http2_window_grows"):
         # With the usual 64 KiB a prompt of 200 KB waits three times for leave to go on.
         lines.append(f"tune.h2.initial-window-size {_HTTP2_WINDOW}")
+    if any(_tunnels(listener) for listener in fleet.listeners):
+        # Clients open a WebSocket on a connection of HTTP/1.1, which works with all of them.
+        lines.append("h2-workaround-bogus-websocket-clients")
     # Headers, and what is looked at of bodies, have to fit; a plain number: `1m` makes 2.6 and 3.0 crash.
     lines += [f"tune.bufsize {buffer_size(fleet)}", f"tune.maxrewrite {REWRITE}"]
     if any(differ_in_authority(listeners) for listeners, _ in groups(fleet.listeners)):
@@ -117,6 +120,10 @@ def _process(made: Assembly) -> Process:
     lines += script_lines(made)
     lines += settings.raw.get("global", ())
     return Process(syntax(*lines), _descriptors(fleet, settings))
+
+
+def _tunnels(listener: Listener) -> bool:
+    return listener.http2 and any(map(listener.tunnels, listener.routes))
 
 
 def _descriptors(fleet: Fleet, settings: TargetSettings) -> int:

@@ -18,13 +18,12 @@ from lbgen.targets.haproxy.bodies import (
     prompt_rules,
     variable,
 )
-from lbgen.targets.haproxy.frame import WEBSOCKET
 from lbgen.targets.haproxy.paths import escape_regex, path_regex, rewrite_rule
 from lbgen.targets.haproxy.priorities import priority_rules
 from lbgen.targets.haproxy.query import needless, parameter, twice
 from lbgen.targets.haproxy.quoting import quote, text_word
 from lbgen.targets.haproxy.responses import fixed_rules
-from lbgen.targets.haproxy.words import header_sample, refuse
+from lbgen.targets.haproxy.words import WEBSOCKET, header_sample, refuse
 from lbgen.targets.paths import compared
 
 if TYPE_CHECKING:
@@ -76,6 +75,16 @@ def route_rules(rules: Rules, listener: Listener) -> None:
     for order, route in enumerate(listener.routes):
         _effects(rules, route, conditions_of[order])
     priority_rules(rules, listener, conditions_of)
+    _close_tunnels(rules, listener, numbers)
+
+
+def _close_tunnels(rules: Rules, listener: Listener, numbers: dict[int, int]) -> None:
+    """Make plain requests of the handshakes that take a route which passes none on."""
+    open_ones = [number for order, number in numbers.items() if listener.tunnels(listener.routes[order])]
+    if open_ones and len(open_ones) < len(numbers):
+        rules.add("http-request set-var(txn.lb_plain) bool(true)", f"!{taken(*open_ones)}")
+        for name in ("Connection", "Upgrade"):
+            rules.add(f"http-request del-header {name}", "{ var(txn.lb_plain) -m found }")
 
 
 def _numbers(made: Assembly, listener: Listener) -> dict[int, int]:
@@ -117,9 +126,9 @@ def _query_refusals(rules: Rules, listener: Listener) -> None:
         rules.add(refuse("bad_request"), rules.acl(("query -m reg", (twice(name), needless(name)))))
 
 
-def taken(number: int) -> str:
-    """Return the condition that a request takes this route."""
-    return f"{{ var(txn.lb_route) -m int {number} }}"
+def taken(*numbers: int) -> str:
+    """Return the condition that a request takes one of these routes."""
+    return f"{{ var(txn.lb_route) -m int {' '.join(map(str, numbers))} }}"
 
 
 def candidates(listener: Listener) -> list[Candidate]:

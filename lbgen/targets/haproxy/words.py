@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from lbgen.targets.answers import Answer
 
 
+WEBSOCKET = "{ req.fhdr(Upgrade) -m str -i -- websocket }"
+"""A handshake: just that token, in any case."""
+
+
 def duration(milliseconds: int) -> str:
     """Return a time with its unit: HAProxy takes bare numbers for milliseconds."""
     return format_duration(milliseconds)

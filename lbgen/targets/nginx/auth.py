@@ -6,11 +6,12 @@ for `Bearer sk-abc`). They are kept in a file of their own that only its owner m
 
 from __future__ import annotations
 
+import zlib
 from typing import TYPE_CHECKING
 
 from lbgen.model import Secret
 from lbgen.targets.nginx.access import within
-from lbgen.targets.nginx.conditions import header_variable
+from lbgen.targets.nginx.conditions import header_variable, upgrade
 from lbgen.targets.nginx.errors import PREFIX
 from lbgen.targets.nginx.quoting import escape_regex, header_name, quote, regex_word
 from lbgen.targets.nginx.views import Check, Location, Map, Pair
@@ -28,7 +29,7 @@ def client_variable(made: Assembly, listener: Listener) -> Syntax:
     """Return the variable that names the client whose key the request has; empty: none known."""
     if not listener.auth.clients:
         return Syntax('""')
-    key = _key_variable(made, listener.auth.header)
+    key = _key_variable(made, listener.auth.header, listener.auth.websocket_protocol)
     name = Syntax(f"$lb_client_of{key.removeprefix('$lb_key')}")
     if all(known.variable != name for known in made.secret_maps):
         entries = [Pair(Syntax("default"), Syntax('""')), *_key_entries(made)]
@@ -36,7 +37,7 @@ def client_variable(made: Assembly, listener: Listener) -> Syntax:
     return name
 
 
-def _key_variable(made: Assembly, header: str) -> Syntax:
+def _key_variable(made: Assembly, header: str, protocol: str | None) -> Syntax:
     """Return the variable with the key that a request brought, from the header or from `x-api-key`."""
     if header.lower() == "authorization":
         bearer = regex_word(r"~*^bearer (?<lb_bearer_key>.+)$")
@@ -45,7 +46,44 @@ def _key_variable(made: Assembly, header: str) -> Syntax:
     else:
         given = header_variable(header)
     name = f"$lb_key_{variable(Syntax(header.lower()))}"
-    return made.map(given, name, [('""', "$http_x_api_key"), ("default", given)])
+    if protocol is None:
+        return made.map(given, name, [('""', "$http_x_api_key"), ("default", given)])
+    last = made.map(
+        "$http_x_api_key",
+        f"{name}_or",
+        [('""', _key_of_protocol(made, protocol)), ("default", "$http_x_api_key")],
+    )
+    return made.map(given, f"{name}_{_mark(protocol)}", [('""', last), ("default", given)])
+
+
+def _key_of_protocol(made: Assembly, protocol: str) -> Syntax:
+    """Return the variable with the key that the subprotocols of a WebSocket's handshake hold."""
+    name = _mark(protocol)
+    capture = f"lb_of_{name}"
+    pattern = regex_word(rf"~(?:^|, *){protocol}[.](?<{capture}>[^, ]+) *(?:,|$)")
+    said = made.map(_PROTOCOLS, f"$lb_said_{name}", [("default", '""'), (pattern, f"${capture}")])
+    return made.map(upgrade(made), f"$lb_key_of_{name}", [("default", '""'), ("1", said)])
+
+
+def _mark(protocol: str) -> str:
+    """Return what stands for a name in those of captures, of which PCRE takes 32 characters (10.42)."""
+    return f"{zlib.crc32(protocol.encode()):08x}"
+
+
+def _other_protocols(made: Assembly, protocol: str) -> Syntax:
+    """Return the variable with the subprotocols that a server gets: all but the one with the key."""
+    name = _mark(protocol)
+    before, after, rest = (f"lb_{part}_{name}" for part in ("before", "after", "rest"))
+    element = f"{protocol}[.][^, ]+"
+    entries = [
+        ("default", _PROTOCOLS),
+        (regex_word(rf"~^{element} *(?:, *(?<{rest}>.*))?$"), f"${rest}"),
+        (regex_word(rf"~^(?<{before}>.*?) *, *{element}(?<{after}>.*)$"), f'"${before}${after}"'),
+    ]
+    return made.map(_PROTOCOLS, f"$lb_without_{name}", entries)
+
+
+_PROTOCOLS = "$http_sec_websocket_protocol"
 
 
 def _key_entries(made: Assembly) -> Iterator[Pair]:
@@ -58,6 +96,9 @@ def _key_entries(made: Assembly) -> Iterator[Pair]:
 def checks(made: Assembly, listener: Listener, client: Syntax) -> Iterator[Check]:
     """Yield the check for a known key: trusted networks pass without one; `cors` has answered preflights."""
     auth = listener.auth
+    if auth.websocket_protocol:
+        twice = regex_word(f"~{auth.websocket_protocol}[.].*{auth.websocket_protocol}[.]")
+        yield Check(made.flag(_PROTOCOLS, [("default", "0"), (twice, "1")]), 400)
     if not auth.required or not auth.clients:
         return
     name = variable(made.listeners[listener.name])
@@ -89,6 +130,8 @@ def pool_check(made: Assembly, pool: Pool) -> Iterator[Check]:
 def request_headers(made: Assembly, listener: Listener) -> Iterator[tuple[str, str]]:
     """Yield what the server gets in place of the client's key."""
     auth = listener.auth
+    if auth.websocket_protocol:
+        yield "Sec-WebSocket-Protocol", _other_protocols(made, auth.websocket_protocol)
     if not auth.required or auth.upstream == "pass":
         return
     names = dict.fromkeys(["Authorization", "X-Api-Key", auth.header])

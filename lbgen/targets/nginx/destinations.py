@@ -47,7 +47,7 @@ class Destinations:
 
     def enter(self, route: Route) -> Location:
         """Return a location that takes every request to this route, its match left open."""
-        plain = route.pool and not route.when_down and not self._suffix
+        plain = route.pool and not route.when_down and not self._tunnels(route)
         plain = plain or (route.respond and not self._frame.access)
         # What is answered where requests enter, a preflight, has the listener's headers alone.
         if plain and not hidden(*self._changes(route)):
@@ -84,10 +84,11 @@ class Destinations:
     def name(self, route: Route) -> str:
         """Return the name, perhaps with a variable, of the location that serves this route."""
         base = f"route-{route.name}"
+        suffix = self._suffix if self._tunnels(route) else ""
         if route.split:
-            return f"{self._split(base, route)}{self._suffix}"
+            return f"{self._split(base, route)}{suffix}"
         self._add(base, route, route.pool)
-        return f"{base}{self._suffix}"
+        return f"{base}{suffix}"
 
     def locations(self) -> Iterator[Location]:
         """Yield every named location."""
@@ -102,11 +103,15 @@ class Destinations:
         pool = (self._made.fleet.pool(route.pool).response_headers,) if route.pool else ()
         return (*pool, route.response_headers)
 
+    def _tunnels(self, route: Route) -> bool:
+        wanted = route.match.websocket
+        return bool(self._suffix) and wanted is not False and (self._frame.websocket or bool(wanted))
+
     def _add(self, name: str, route: Route, pool: str | None) -> None:
         if name in self._located:
             return
         self._located[name] = self._content(route, pool, tunnel=False)._replace(match=Syntax(f"@{name}"))
-        if self._suffix:
+        if self._tunnels(route):
             twin = f"{name}{TUNNEL}"
             self._located[twin] = self._content(route, pool, tunnel=True)._replace(match=Syntax(f"@{twin}"))
 

@@ -143,7 +143,8 @@ def _frame(
         errors=error_pages(occasions),
         extra=tuple(map(Syntax, made.settings.raw.get("location", ()))),
         split_key="$lb_client" if listener.auth.clients else "$remote_addr",
-        tunnels=listener.websocket or any(route.match.websocket for route in listener.routes),
+        tunnels=any(map(listener.tunnels, listener.routes)),
+        websocket=listener.websocket,
         inspect=listener.inspect_body,
         upload=size(max(listener.inspect_body, min(listener.max_body, _UPLOAD))),
     )

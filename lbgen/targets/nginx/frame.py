@@ -35,7 +35,9 @@ class Frame(NamedTuple):
     split_key: str
     """What tells clients apart for `split … by: client`."""
     tunnels: bool
-    """True: WebSocket handshakes are passed on."""
+    """True: WebSocket handshakes are passed on by some routes."""
+    websocket: bool
+    """True: by all that do not say otherwise."""
     inspect: int
     """Bytes of a body that are looked at."""
     upload: Syntax
