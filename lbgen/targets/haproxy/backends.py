@@ -10,6 +10,7 @@ from lbgen.targets.haproxy.auth import barred_rule
 from lbgen.targets.haproxy.checks import check_lines
 from lbgen.targets.haproxy.learned import hashed_rules, learned_rules, sticks
 from lbgen.targets.haproxy.names import resolvers_name
+from lbgen.targets.haproxy.paths import answer_rules
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.responses import served_rules
 from lbgen.targets.haproxy.retries import replays, retry_lines, retry_rules
@@ -123,6 +124,9 @@ def _rules(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]) 
         yield f"http-request set-header Host {made.word(pool.host_header)}"
     yield from _header_rules(made, pool.headers, "")
     yield from served_rules(made, pool.response_headers, "")
+    if any(route.strip_prefix for _, route in numbered if pool.name in route.pools):
+        yield "http-request set-var(txn.lb_authority) req.fhdr(host)"
+        yield "http-request set-var(txn.lb_known_as) req.fhdr(X-Forwarded-Host)"
     for number, route in numbered:
         if pool.name in route.pools:
             yield from _route_rules(made, route, f" if {{ var(txn.lb_route) -m int {number} }}")
@@ -156,6 +160,8 @@ def _route_rules(made: Assembly, route: Route, condition: str) -> Iterator[str]:
     wait = server_timeout(route.timeouts)
     if wait:
         yield f"http-request set-timeout server {duration(wait)}{condition}"
+    for rule in answer_rules(route):
+        yield f"{rule}{condition}" if " if " not in rule else f"{rule}{condition.replace(' if', '', 1)}"
     if route.timeouts.tunnel:
         yield f"http-request set-timeout tunnel {duration(route.timeouts.tunnel)}{condition}"
 

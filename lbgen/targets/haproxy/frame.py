@@ -170,7 +170,15 @@ def address_rules(rules: Rules, listener: Listener) -> None:
     if believed:
         odd = "!{ req.fhdr(X-Forwarded-Proto) -m str -- http https }"
         rules.add("http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]", odd)
-    rules.add("http-request set-header X-Forwarded-Host %[req.fhdr(host)]")
+    named = (
+        "{ req.fhdr_cnt(X-Forwarded-Host) eq 1 }",
+        "{ req.fhdr(X-Forwarded-Host) -m reg '^[A-Za-z0-9._-]+(:[0-9]{1,5})?$' }",
+        "{ var(txn.lb_trusted) -m found }",
+    )
+    if believed:
+        rules.add("http-request set-var(txn.lb_public) bool(true)", *named)
+        believed = ["!{ var(txn.lb_public) -m found }"]
+    rules.add("http-request set-header X-Forwarded-Host %[req.fhdr(host)]", *believed)
 
 
 def access_rules(rules: Rules, listener: Listener) -> None:

@@ -18,7 +18,7 @@ from lbgen.targets.haproxy.bodies import (
     prompt_rules,
     variable,
 )
-from lbgen.targets.haproxy.paths import escape_regex, path_regex, rewrite_rule
+from lbgen.targets.haproxy.paths import escape_regex, path_regex, prefix_rules, rewrite_rule
 from lbgen.targets.haproxy.priorities import priority_rules
 from lbgen.targets.haproxy.query import needless, parameter, twice
 from lbgen.targets.haproxy.quoting import quote, text_word
@@ -207,6 +207,8 @@ def _effects(rules: Rules, route: Route, condition: str) -> None:
         # A path that fits only after decoding: no server should see it half-stripped.
         pattern = f"!{{ path -m reg {quote(path_regex(route))} }}"
         rules.add(refuse("not_found"), condition, pattern)
+        for rule in prefix_rules(route):
+            rules.add(rule, condition)
         rules.add(rewrite_rule(route), condition)
     if len(route.split) > 1:
         total = sum(route.split.values())

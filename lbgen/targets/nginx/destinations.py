@@ -10,8 +10,8 @@ from lbgen.targets.nginx.auth import pool_check
 from lbgen.targets.nginx.conditions import header_variable
 from lbgen.targets.nginx.errors import UNANSWERED, json_answer, retry_header
 from lbgen.targets.nginx.names import has_servers
-from lbgen.targets.nginx.paths import upstream_uri
-from lbgen.targets.nginx.proxying import Manner, proxy
+from lbgen.targets.nginx.paths import public, upstream_uri
+from lbgen.targets.nginx.proxying import Manner, proxy, seen_host
 from lbgen.targets.nginx.quoting import quote, regex_word
 from lbgen.targets.nginx.response_headers import changed, hidden, merged
 from lbgen.targets.nginx.sessions import response_headers
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lbgen.model import Headers, Pool, Route
     from lbgen.targets.nginx.assembly import Assembly
     from lbgen.targets.nginx.frame import Frame
+    from lbgen.targets.nginx.paths import Public
     from lbgen.targets.nginx.views import Check
 
 # The names of routes are slugs, which have no underscore: what is added behind one cannot be another's name.
@@ -41,6 +42,7 @@ class Destinations:
         self._frame = frame
         self.inspect = frame.inspect
         self._uris: dict[str, tuple[Syntax, tuple[Check, ...]]] = {}
+        self._publics: dict[tuple[str, str, str], Public | None] = {}
         self._splits: dict[str, Syntax] = {}
         self._located: dict[str, Location] = {}
         self._suffix = _tunnel_suffix(made) if frame.tunnels else ""
@@ -139,8 +141,9 @@ class Destinations:
         uri, fits = self._uri(route)
         changes = (pool.response_headers, route.response_headers)
         headers = (*location.headers, *response_headers(self._made, pool))
+        known = self._public(route, pool)
         manner = Manner(
-            headers=self._frame.request_headers,
+            headers=(*self._frame.request_headers, *self._prefix_headers(known)),
             changes=(route.headers,),
             timeouts=route.timeouts,
             uri=uri,
@@ -150,6 +153,7 @@ class Destinations:
         return location._replace(
             checks=(*checks, *fits),
             proxy=proxy(self._made, pool, manner),
+            access=known.lines if known else (),
             headers=changed(self._made, headers, *changes),
             errors=self._when_down(route, pool),
             extra=self._frame.extra,
@@ -159,6 +163,20 @@ class Destinations:
         if route.name not in self._uris:
             self._uris[route.name] = upstream_uri(self._made, route)
         return self._uris[route.name]
+
+    def _public(self, route: Route, pool: Pool) -> Public | None:
+        key = (route.name, pool.host_header, pool.protocol)
+        if key not in self._publics:
+            known = dict(self._frame.request_headers).get("X-Forwarded-Host", "$lb_host")
+            hosts = (known, "$lb_host", seen_host(self._made, pool))
+            self._publics[key] = public(self._made, route, hosts, redirects=pool.protocol != "grpc")
+        return self._publics[key]
+
+    def _prefix_headers(self, known: Public | None) -> Iterator[tuple[str, str]]:
+        if known:
+            claimed = dict(self._frame.request_headers).get("X-Forwarded-Prefix", '""')
+            before = "" if claimed == '""' else claimed
+            yield "X-Forwarded-Prefix", f'"{before}{known.prefix}"'
 
     def _when_down(self, route: Route, pool: Pool) -> tuple[Syntax, ...]:
         """Return the lines that lead a request that reached no server to another pool.

@@ -61,6 +61,12 @@ def _claims(made: Assembly, listener: Listener) -> Iterator[tuple[str, str]]:
     entries = [("default", "$scheme"), (regex_word(r"~^1:https?$"), "$http_x_forwarded_proto")]
     proto = made.map(f'"{trusted}:$http_x_forwarded_proto"', f"$lb_proto_{listened}", entries)
     yield "X-Forwarded-Proto", proto
+    named = regex_word(r"~^1:[A-Za-z0-9._-]+(?::[0-9]{1,5})?$")
+    entries = [("default", "$lb_host"), (named, "$http_x_forwarded_host")]
+    yield (
+        "X-Forwarded-Host",
+        made.map(f'"{trusted}:$http_x_forwarded_host"', f"$lb_public_{listened}", entries),
+    )
     for name in CLAIMS:
         claimed = f"$lb_{variable(Syntax(name.lower()))}_{listened}"
         yield name, made.map(trusted, claimed, [("default", '""'), ("1", header_variable(name))])

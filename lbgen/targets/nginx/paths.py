@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.targets.nginx.quoting import escape_regex, joined, regex_word
 from lbgen.targets.nginx.views import NOTHING, Check
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from lbgen.model import Route
     from lbgen.targets.nginx.assembly import Assembly
@@ -17,6 +17,54 @@ if TYPE_CHECKING:
 
 NO_PATH = '"/ "'
 """What no request line can hold: NGINX refuses a space in it."""
+
+
+class Public(NamedTuple):
+    """A route's path as clients know it, and servers do not."""
+
+    prefix: Syntax
+    """The variable with what was taken off, without a slash at its end."""
+    lines: tuple[Syntax, ...]
+    """Directives that put it before the paths in answers."""
+
+
+def public(made: Assembly, route: Route, hosts: Sequence[str], *, redirects: bool) -> Public | None:
+    """Return what makes servers' answers fit the path that clients know; None: it is the servers' own.
+
+    `hosts`: the names that servers are told. `redirects`: they send some (gRPC does not).
+    """
+    if not route.strip_prefix or not route.match.paths:
+        return None
+    number = made.number("prefix")
+    ways = "|".join(_taken_off(route))
+    found = f"lb_prefix_{number}_off"
+    entries = [("default", '""'), (regex_word(f"~^(?<{found}>{ways})(?:[/?]|$)"), f"${found}")]
+    prefix = made.map("$request_uri", f"$lb_prefix_{number}", entries)
+    return Public(prefix, tuple(_answer_lines(route, prefix, hosts, ways)) if redirects else ())
+
+
+def _taken_off(route: Route) -> Iterator[str]:
+    named = "/[^/?]+" if route.match.path_model else ""
+    for path in sorted(route.match.paths, key=len, reverse=True):
+        yield f"{escape_regex(path.rstrip('/'))}{named}"
+
+
+def _answer_lines(route: Route, prefix: Syntax, hosts: Sequence[str], ways: str) -> Iterator[Syntax]:
+    """Yield the directives for `Location` and for the path of cookies; what has the prefix keeps it."""
+    add = escape_regex(route.add_prefix.rstrip("/"))
+    own = "" if add else f"(?!(?:{ways})(?:/|$))"
+    # Else NGINX puts its own scheme and port before each path that it changed (seen on 1.22.1).
+    yield Syntax("absolute_redirect off")
+    for scheme in ("http", "https"):
+        for name in dict.fromkeys(hosts):
+            begun = f"{scheme}://{name}"
+            if not add:
+                yield Syntax(f'proxy_redirect "{begun}{prefix}/" "{prefix}/"')
+            yield Syntax(f'proxy_redirect "{begun}{route.add_prefix.rstrip("/")}/" "{prefix}/"')
+    rest = f"lb_{prefix.removeprefix('$lb_')}_to"
+    yield Syntax(f'proxy_redirect {regex_word(f"~^{add}(?=/(?!/)){own}(?<{rest}>/.*)$")} "{prefix}${rest}"')
+    yield Syntax(f'proxy_cookie_path {regex_word(f"~^{add}/?$")} "{prefix}"')
+    yield Syntax(f'proxy_cookie_path {regex_word(f"~^{add}{own}(?<{rest}>/.+)$")} "{prefix}${rest}"')
 
 
 def upstream_uri(made: Assembly, route: Route) -> tuple[Syntax, tuple[Check, ...]]:

@@ -130,7 +130,7 @@ def _headers(made: Assembly, pool: Pool, manner: Manner) -> tuple[Pair, ...]:
 def _standard(made: Assembly, pool: Pool, *, tunnel: bool) -> Mapping[str, str]:
     kept = pool.keepalive is not None and pool.keepalive.idle > 0
     headers = {
-        "Host": _host(made, pool),
+        "Host": seen_host(made, pool),
         "X-Real-IP": "$remote_addr",
         # Overwritten, not appended to: what a client claims about itself is worth nothing.
         "X-Forwarded-For": "$remote_addr",
@@ -147,7 +147,8 @@ def _standard(made: Assembly, pool: Pool, *, tunnel: bool) -> Mapping[str, str]:
     return headers
 
 
-def _host(made: Assembly, pool: Pool) -> str:
+def seen_host(made: Assembly, pool: Pool) -> str:
+    """Return what servers see as `Host`."""
     if pool.host_header == "client":
         return "$lb_host"
     if pool.host_header == "backend":
