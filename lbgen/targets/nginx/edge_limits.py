@@ -178,6 +178,21 @@ def _texts(listener: Listener) -> Iterator[tuple[Path, str | None]]:
             yield (*route.path, "respond", "content_type"), route.respond.content_type
 
 
+def _fields(fleet: Fleet, verdicts: Verdicts) -> None:
+    """Refuse more fields of forms than one expression of NGINX's length can look for, the model beside."""
+    seen: set[str] = set()
+    for route in _routes(fleet):
+        for name in route.match.form:
+            seen.add(name)
+            if len(seen) > MOST_FIELDS:
+                reason = f"names a field more than the {MOST_FIELDS} of all forms that NGINX looks for"
+                verdicts.refused("form", (*route.path, "form", name), reason, HAPROXY)
+
+
+MOST_FIELDS = 3
+"""With the model four: a word of NGINX has less than 4,096 bytes."""
+
+
 def _routes(fleet: Fleet) -> Iterator[Route]:
     for listener in fleet.listeners:
         yield from listener.routes
@@ -196,4 +211,5 @@ RULES: tuple[Callable[[Fleet, Verdicts], None], ...] = (
     _rates,
     _metrics,
     _dollars,
+    _fields,
 )

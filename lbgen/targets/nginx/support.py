@@ -69,6 +69,7 @@ SUPPORT: tuple[Row, ...] = (
     Row("listeners.*.tls.profile", _R, "two of them at one address", FEATURES["own_protocols"].since),
     Row("listeners.*.status.ready", _D, "NGINX has no active checks: it asks a server when it is asked"),
     Row("listeners.*.limits.*.rate", _D, "per hour: rounded down to whole requests per minute"),
+    Row("listeners.*.routes.*.form", _R, "more than three fields"),
     Row("listeners.*.routes.*.priority", _R, "NGINX has no queue to order"),
     Row("clients.*.priority", _R, "NGINX has no queue to order"),
     Row("clients.*.rate", _D, "per hour: rounded down to whole requests per minute"),

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbgen.model import Match, StrategyChoice
-from lbgen.targets.nginx.bodies import model_regex, over_regex
+from lbgen.targets.nginx.bodies import over_regex
+from lbgen.targets.nginx.forms import value_regex
 from tests import factory
 from tests.targets.nginx.parsed import args, conf, find, locations
 
@@ -28,7 +29,8 @@ def directives(*routes, **values):
 
 def body_pattern(found) -> regex.Pattern[bytes]:
     """Return the expression that reads a body; its limit of the heap is PCRE's alone."""
-    source = next(block for block in find(found, "map") if block["args"][1] == "$lb_body")
+    maps = list(find(found, "map"))
+    source = next(block for name in ("$lb_scan", "$lb_body") for block in maps if block["args"][1] == name)
     pattern = next(entry["directive"] for entry in source["block"] if entry["directive"].startswith("~(*"))
     return regex.compile(pattern.replace("\\\\", "\\").removeprefix("~(*LIMIT_HEAP=1000)").encode())
 
@@ -128,7 +130,24 @@ def test_numbers_above(bound: int, number: int) -> None:
     ],
 )
 def test_globs(glob: str, name: str, fits: bool) -> None:
-    assert bool(re.fullmatch(model_regex([glob]), name)) is fits
+    assert bool(re.search(value_regex(glob, "rjq"), f"j:{name}")) is fits
+
+
+@pytest.mark.parametrize(
+    ("mark", "written", "fits"),
+    [
+        ("r", "org/m+1", True),
+        ("r", "org%2Fm+1", False),
+        ("j", r"org\/m+1", True),
+        ("j", "org%2Fm+1", False),
+        ("q", "org%2fm%2B1", True),
+        ("q", "org/m%2B1", True),
+        ("q", "org/m+1", False),
+        ("q", "org/m%2B1x", False),
+    ],
+)
+def test_each_place_has_its_spelling(mark: str, written: str, fits: bool) -> None:
+    assert bool(re.search(value_regex("org/m+1", "rjq"), f"{mark}:{written}")) is fits
 
 
 def test_routes_from_one_place_in_the_file_keep_their_pools() -> None:
@@ -151,20 +170,22 @@ def test_what_cannot_be_read_is_refused_before_any_model_is_compared() -> None:
     found = directives()
     choice = next(block for block in find(found, "map") if block["args"][1] == "$lb_to_1")
     assert choice["args"][0].startswith("$lb_body_state")
-    default, *refusals = choice["block"][:5]
+    default, *refusals = choice["block"][:6]
     assert default["args"] == ["$lb_unknown"]
     assert [(entry["directive"], *entry["args"]) for entry in refusals] == [
         ("~^1", "lb-model-unreadable"),
         ("~^2", "lb-unsupported-encoding"),
         ("~^3", "lb-bad-body"),
         ("~^4", "lb-odd-spelling"),
+        ("~^5", "lb-bad-form"),
     ]
 
 
 def test_an_expression_that_fails_refuses() -> None:
     """PCRE's errors lead to a map's default."""
-    source = next(block for block in find(directives(), "map") if block["args"][1] == "$lb_body")
-    assert (source["block"][0]["directive"], source["block"][0]["args"]) == ("default", ["hidden"])
+    for name in ("$lb_scan", "$lb_form_text", "$lb_parts"):
+        source = next(block for block in find(directives(), "map") if block["args"][1] == name)
+        assert (source["block"][0]["directive"], source["block"][0]["args"]) == ("default", ["hidden"])
 
 
 def test_an_external_refusal_does_not_lead_on() -> None:
@@ -175,12 +196,12 @@ def test_an_external_refusal_does_not_lead_on() -> None:
 
 
 def test_the_buffer_is_what_is_inspected_at_least() -> None:
-    assert args(directives(inspect_body=2 * 1024**2), "client_body_buffer_size") == [["2m"]]
+    assert args(directives(inspect_body=2 * 1024**2), "client_body_buffer_size")[0] == ["2m"]
 
 
 def test_what_is_inspected_may_be_less_than_the_buffer() -> None:
     found = directives(inspect_body=32 * 1024)
-    assert args(found, "client_body_buffer_size") == [["1m"]]
+    assert args(found, "client_body_buffer_size")[0] == ["1m"]
     choice = next(block for block in find(found, "map") if block["args"][1] == "$lb_to_1")
     assert choice["args"][0].startswith("$lb_body_state_32k")
 

@@ -73,6 +73,7 @@ def test_every_capture_has_a_name(configurations: list[list[Directive]]) -> None
         assert patterns
         # Outside of brackets, and not escaped, an opening parenthesis has to go on with `?` or `*`.
         single = [pattern.replace("\\\\", "\\").replace("(?(DEFINE)", "(?:") for pattern in patterns]
+        single = [re.sub(r"\(\?\(<\w+>\)", "(?:", pattern) for pattern in single]  # whether one is set
         bare = [re.sub(r"\\.|\[\]?(?:\\.|[^]\\])*\]", "", pattern) for pattern in single]
         assert not [pattern for pattern in bare if re.search(r"\((?![?*])", pattern)]
 
