@@ -21,7 +21,8 @@ from tests.turns import turn
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-ROOT = Path(__file__).parent.parent
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parent
 BUILDER = pytest.StashKey[subprocess.Popen[bytes]]()
 
 
@@ -48,8 +49,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
-    """Wait for the images and for the test's turn."""
-    wait_for_images()
+    """Wait for the images, where the test is one of this folder, and for its turn."""
+    if FOLDER in item.path.parents:
+        wait_for_images()
     with turn(item):
         return (yield)
 

@@ -55,6 +55,14 @@ def test_who_measures_is_alone(tmp_path: Path) -> None:
     assert [then for now, then in pairwise(notes) if now == "+alone"] == ["-alone"] * 2
 
 
+def test_folders_whose_hooks_both_ask_wait_for_one_turn(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "conftest.py").write_text(HOOKS)
+        (tmp_path / name / f"test_{name}.py").write_text(NOTES + ALONE)
+    assert "6 passed" in run(tmp_path, ".")
+
+
 def test_named_files_run_in_one_process(tmp_path: Path) -> None:
     said = run(tmp_path, "test_b.py", "test_a.py")
     assert "workers" not in said

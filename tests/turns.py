@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MOST = 6
 """Each process that runs containers has its own network and four mock GPU servers."""
 FOLDER = Path(__file__).parent
+HELD = pytest.StashKey[bool]()
+"""Whether this process has the turn: pytest calls the hooks of all folders for each test, so both may ask."""
 
 
 def pytest_sessionstart() -> None:
@@ -67,13 +69,16 @@ def is_slow(item: pytest.Item) -> bool:
 @contextmanager
 def turn(item: pytest.Item) -> Iterator[None]:
     """Hold a lock that all processes of a run share, or one of them has."""
-    if not hasattr(item.config, "workerinput"):
+    stash = item.config.stash
+    if not hasattr(item.config, "workerinput") or stash.get(HELD, False):
         yield
         return
     folder = Path(item.config.option.basetemp).parent  # the run's own; each process has one below it
     lock = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX if is_alone(item) else fcntl.LOCK_SH)
+        stash[HELD] = True
         yield
     finally:
+        stash[HELD] = False
         os.close(lock)
