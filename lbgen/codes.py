@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FOUND_LATER = frozenset({"known-vulnerability"})
+FOUND_LATER = frozenset({"known-vulnerability", "several-addresses"})
 """What only `lbgen check` finds, once it has run the programs."""
 
 CODES: Mapping[str, str] = {
@@ -65,6 +65,7 @@ CODES: Mapping[str, str] = {
     "configuration-syntax": "a configuration cannot be read from here on, or its program would refuse it",
     "unreadable-include": "a file that a configuration includes cannot be read",
     "unknown-condition": "a condition of HAProxy's configuration cannot be decided here",
+    "several-addresses": "a server's name stands for several machines",
     # comments
     "unknown-code": "a comment ignores a code that does not exist",
     "unused-ignore": "a comment ignores what is not there",

@@ -31,6 +31,8 @@ _SIZE_UNITS = {
     "gib": 1024**3,
 }
 _RATE_SECONDS = {"s": 1, "m": 60, "h": 3_600}
+_LONGEST_SOCKET = 107
+"""Bytes: what Linux has room for in the address of a Unix socket, but for the NUL at its end."""
 MAX_RANGE = 65_536
 """The most addresses that ranges of one entry may expand to."""
 
@@ -99,19 +101,30 @@ def parse_rate(text: str) -> Rate:
     return Rate(int(match[1]), _RATE_SECONDS[match[2]])
 
 
+UNIX = "unix:"
+"""What the address of a Unix socket begins with, in the fleet file and in NGINX's."""
+
+
 class Address(NamedTuple):
-    """A host (name, IPv4 or IPv6 without brackets) and a port."""
+    """A host (name, IPv4 or IPv6 without brackets) and a port; or the path of a Unix socket and 0."""
 
     host: str
     port: int
 
     def __str__(self) -> str:
+        if self.is_unix:
+            return f"{UNIX}{self.host}"
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def is_name(self) -> bool:
         """True when the host must be looked up."""
-        return not is_ip(self.host)
+        return not is_ip(self.host) and not self.is_unix
+
+    @property
+    def is_unix(self) -> bool:
+        """True for a Unix socket."""
+        return self.host.startswith("/")
 
 
 def is_ip(host: str) -> bool:
@@ -142,11 +155,8 @@ def parse_host(text: str) -> str:
 
 def parse_address(text: str) -> Address:
     """Return the address for ``host:port``, ``10.0.0.7:8000`` or ``[fd00::2]:8000``."""
-    if text.startswith(("unix:", "unix@", "/")):
-        raise ValueError(
-            f"'{text}' is a Unix socket, which is not supported for servers: let the engine listen on an "
-            "address, such as 127.0.0.1:8000"
-        )
+    if text.startswith((UNIX, "unix@", "/")):
+        raise ValueError(f"'{text}' is a Unix socket, which only servers may have: write host:port")
     if "://" in text:
         raise ValueError(f"'{text}' is a URL: write only host:port, and use 'tls' for https")
     if "/" in text:
@@ -157,6 +167,23 @@ def parse_address(text: str) -> Address:
     if ":" in host and not host.startswith("["):
         raise ValueError(f"'{text}' is ambiguous: write an IPv6 address in brackets, [{host}]:{port}")
     return Address(parse_host(host), parse_port(port))
+
+
+def parse_server(text: str) -> Address:
+    """Return the address of a server: as `parse_address`, or ``unix:/run/vllm/0.sock``."""
+    if not text.startswith((UNIX, "unix@", "/")):
+        return parse_address(text)
+    path = text.removeprefix(UNIX)
+    if not text.startswith(f"{UNIX}/"):
+        form = "unix:/run/vllm/0.sock"
+        raise ValueError(
+            f"'{text}' is no address of a Unix socket: that is {UNIX} and an absolute path, {form}"
+        )
+    if len(path) > _LONGEST_SOCKET:
+        raise ValueError(f"'{text}' is longer than a socket's path may be: {_LONGEST_SOCKET} bytes")
+    if not _pattern(r"(/(?!\.{1,2}(?:/|$))[A-Za-z0-9._@+-]+)+").fullmatch(path):
+        raise ValueError(f"'{text}' is no path that every target reads: letters, digits and . _ @ + - alone")
+    return Address(path, 0)
 
 
 def expand_ranges(text: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from lbgen.checker import check_target, parse_choice
+from lbgen.checker.names import several_addresses
 from lbgen.cli.console import summary
 from lbgen.cli.inputs import for_balancer, load_fleet, templates_folder
 from lbgen.cli.options import Command, fleet_options, option, templates_option
@@ -93,9 +94,10 @@ def _checked(console: Console, request: FleetRequest, choice: Choice) -> tuple[l
     verdicts: list[Verdict] = []
     if loaded.fleet is not None and not any(problem.is_error for problem in problems):
         verdicts = _verdicts(console, for_balancer(loaded.fleet, request.balancer), choice)
-        problems += _placed(
-            [problem for verdict in verdicts for problem in verdict.problems], loaded, sources
-        )
+        found = [problem for verdict in verdicts for problem in verdict.problems]
+        if choice.resolve:
+            found += several_addresses(loaded.fleet)
+        problems += _placed(found, loaded, sources)
         _say_costs(console, loaded.fleet)
     return problems, verdicts
 

@@ -40,9 +40,11 @@ def differences(file: Inventory, servers: Servers) -> Iterator[Difference]:
 
 
 def _server(entry: ServerEntry, server: RunningServer) -> Iterator[str]:
-    if entry.address.rpartition(":")[2] != server.address.rpartition(":")[2] or (
+    # Of a Unix socket HAProxy does not tell the path.
+    elsewhere = entry.address.rpartition(":")[2] != server.address.rpartition(":")[2] or (
         _is_ip(entry.address) and entry.address != server.address
-    ):
+    )
+    if elsewhere and not entry.address.startswith("unix@"):
         yield f"runs at {server.address}, in the file {entry.address}"
     if not server.agent:  # which sets these all the time
         if entry.weight != server.weight:

@@ -157,7 +157,7 @@ def _state_text(held: tuple[Kept, ...], new: Inventory) -> str:
     rows = []
     for one in held:
         entry = new.pools[one.pool].servers[one.server]
-        port = entry.address.rpartition(":")[2]
+        port = 0 if entry.address.startswith("unix@") else entry.address.rpartition(":")[2]
         agent = _AGENT_OFF if one.agent else 0
         checked = "check" in entry.rest
         running = 0 if one.failing and checked else 2

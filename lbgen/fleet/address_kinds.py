@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.fields import Text
 from lbgen.fleet.kinds import NAME_PATTERN
-from lbgen.units import Address, expand_ranges, is_ip, parse_address, parse_host, parse_port
+from lbgen.units import Address, expand_ranges, is_ip, parse_address, parse_host, parse_port, parse_server
 
 if TYPE_CHECKING:
     from lbgen.fields.base import Node, Value
 
 
 class Addresses(Text):
-    """A ``host:port`` with ranges, read as ``(address, number in the range or "")`` pairs."""
+    """A ``host:port`` or ``unix:PATH`` with ranges, read as ``(address, number in the range or "")``."""
 
     __slots__ = ()
 
     def __init__(self) -> None:
-        super().__init__("an address, host:port", limit=300, parse=self._expand)
+        super().__init__("an address, host:port or unix:PATH", limit=300, parse=self._expand)
 
     def _expand(self, text: str) -> list[tuple[Address, str]]:
         if "[" not in text or (text[0] == "[" and text.rfind("[") == 0 and ":" in text[: text.find("]")]):
-            return [(parse_address(text), "")]
-        return [(parse_address(one), number) for one, number in _numbered(text)]
+            return [(parse_server(text), "")]
+        return [(parse_server(one), number) for one, number in _numbered(text)]
 
     def schema(self) -> dict[str, Any]:
-        return {"type": "string", "maxLength": 300, "pattern": r":(\[?[0-9-]+\]?)$"}
+        return {"type": "string", "maxLength": 300, "pattern": r"^unix:/|:(\[?[0-9-]+\]?)$"}
 
     def written(self, value: Value) -> Value:
         return str(value)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 
@@ -118,6 +119,25 @@ def test_resolve_leaves_the_names(lbgen, smallest, nginx):
     assert ended.code == 0
     assert "stand-ins" not in ended.err
     assert lbgen("check", smallest, "-t", "nginx", "--binary", nginx('grep -q gpu-1:8000 "$5"')).code == 1
+
+
+def test_resolve_names_servers_that_are_several(lbgen, nginx, monkeypatch, tmp_path):
+    def found(host: str, *_: object, **__: object) -> list[tuple[object, ...]]:
+        addresses = {"vllm": ["10.0.0.2", "10.0.0.3", "10.0.0.4"], "one": ["10.0.0.5"]}.get(host)
+        if addresses is None:
+            raise OSError
+        return [(socket.AF_INET, 1, 6, "", (address, 0)) for address in addresses]
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text("pools: {chat: {servers: ['one:8000', 'none:8000', 'vllm:8000', '10.0.0.9:80']}}\n"
+        "listeners: {l: {bind: '127.0.0.1:8080'}}\n")  # fmt: skip
+    ended = lbgen("check", fleet, "-t", "nginx", "--resolve", "--binary", nginx(GOOD))
+    assert ended.code == 0
+    assert ended.err.count("several-addresses") == 1
+    assert "fleet.yaml:1:51: warning[several-addresses]: 'vllm' has 3 addresses" in ended.err
+    assert "discover: {dns: vllm, port: 8000}" in ended.err
+    assert "several-addresses" not in lbgen("check", fleet, "-t", "nginx", "--binary", nginx(GOOD)).err
 
 
 def test_nothing_is_left_behind(lbgen, smallest, nginx, monkeypatch, tmp_path):

@@ -65,6 +65,56 @@ class TestServers:
         assert [server.name for server in servers] == names
         assert [str(server.address) for server in servers] == addresses
 
+    @pytest.mark.parametrize(
+        ("text", "names", "addresses"),
+        [
+            (
+                "'unix:/run/vllm/[0-1].sock'",
+                ["run-vllm-0", "run-vllm-1"],
+                ["unix:/run/vllm/0.sock", "unix:/run/vllm/1.sock"],
+            ),
+            ("{address: 'unix:/run/gpu-[8-9]/http', name: 'g{n}'}", ["g8", "g9"], ["unix:/run/gpu-8/http"]),
+            ("['unix:/run/a@b.socket', 'h:80']", ["run-a-b", "h"], ["unix:/run/a@b.socket", "h:80"]),
+        ],
+    )
+    def test_sockets(self, text, names, addresses):
+        servers = servers_of(text)
+        assert [server.name for server in servers] == names
+        assert [str(server.address) for server in servers][: len(addresses)] == addresses
+        assert not any(server.address.is_name for server in servers if server.address.is_unix)
+
+    @pytest.mark.parametrize(
+        ("address", "words"),
+        [
+            ("unix:run/a.sock", "absolute path"),
+            ("/run/a.sock", "no address of a Unix socket"),
+            ("unix@/run/a.sock", "no address of a Unix socket"),
+            ("unix:/run/../a.sock", "letters, digits"),
+            ("unix:/run/a b.sock", "letters, digits"),
+            ("unix:/run//a.sock", "letters, digits"),
+            ("unix:/run/$a", "letters, digits"),
+            (f"unix:/{'a' * 107}", "107 bytes"),
+        ],
+    )
+    def test_what_is_no_socket(self, address, words):
+        _, problems = loaded(f"pools: {{a: {{servers: ['{address}']}}}}")
+        assert [problem.code for problem in problems] == ["bad-value"]
+        assert words in problems[0].message
+
+    @pytest.mark.parametrize(
+        ("more", "code"),
+        [
+            ("health: {path: /, port: 80}", "key-without-effect"),
+            ("tls: true", "missing-key"),
+            ("tls: {verify: false}", "missing-key"),
+            ("host_header: backend", "bad-value"),
+            ("strategy: kv_cache", "bad-value"),
+        ],
+    )
+    def test_what_needs_a_host(self, more, code):
+        _, problems = loaded(f"pools: {{a: {{servers: ['unix:/run/a.sock'], {more}}}}}")
+        assert [problem.code for problem in problems] == [code]
+
     def test_mapping_reaches_each_server_of_a_range(self):
         text = "[{address: 'h-[0-1]:80', weight: 4, max_in_flight: 8, backup: true, state: drain}, 'x:1']"
         first, second, plain = servers_of(text)

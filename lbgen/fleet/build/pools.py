@@ -47,12 +47,15 @@ def pool(context: Context, name: str, written: Mapping[str, Any]) -> Pool:
     if isinstance(written.get("tls"), dict):
         context.needs_pair(written["tls"], "certificate", "key", (*path, "tls"))
     discovery = _discovery(context, values["discover"], path)
+    found = _servers(context, written, discovery, path)
+    if any(server.address.is_unix for server in found):
+        _complain_about_sockets(context, values, path)
     return Pool(
         name=name,
         engine=engine.name,
         models=tuple(items(values, "models")),
         strategy=strategy(values["strategy"]),
-        servers=_servers(context, written, discovery, path),
+        servers=found,
         max_in_flight=values["max_in_flight"],
         queue=Queue(**table.QUEUE.filled(values["queue"])),
         health=_health(written.get("health", {}), engine),
@@ -75,6 +78,26 @@ def pool(context: Context, name: str, written: Mapping[str, Any]) -> Pool:
         standby=values["standby"],
         path=path,
     )
+
+
+def _complain_about_sockets(context: Context, values: Mapping[str, Any], path: Path) -> None:
+    """Find what needs a host or a port in a pool of servers some of which have neither."""
+    tls, health = usable(values["tls"], None), usable(values["health"], None)
+    if isinstance(health, dict) and health.get("port"):
+        context.error(
+            "key-without-effect", "a Unix socket has no other port to ask", (*path, "health", "port")
+        )
+    if tls and not (isinstance(tls, dict) and tls.get("server_name")):
+        message = "a Unix socket has no name that its certificate could have"
+        context.error("missing-key", message, (*path, "tls"), "write 'server_name'")
+    if values["host_header"] == "backend":
+        message = "a Unix socket has no name that could be its Host"
+        context.error(
+            "bad-value", message, (*path, "host_header"), "write the name that the servers answer to"
+        )
+    if usable(values["strategy"], {}).get("name") == "kv_cache":
+        message = "the agent reads the metrics of servers at hosts and ports, not at Unix sockets"
+        context.error("bad-value", message, (*path, "strategy"), "another strategy, or host:port")
 
 
 def _admin(context: Context, written: Any, engine: Engine, path: Path) -> Admin:  # noqa: ANN401 - a word or a mapping

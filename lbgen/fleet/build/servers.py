@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.fields import INVALID
@@ -104,6 +105,10 @@ def _count(hosts: Iterable[str]) -> dict[str, int]:
 
 def _name(address: Address, with_port: bool) -> str:
     """Return the host, or host-port, in the letters that a name may have."""
+    if address.is_unix:
+        path = address.host.removesuffix(".sock").removesuffix(".socket")
+        name = re.sub("[^A-Za-z0-9._-]", "-", path).strip("-_.")
+        return name if len(name) <= 63 else f"{name[:31]}-{name[-31:]}"
     name = f"{address.host}-{address.port}" if with_port else address.host
     name = name.replace(":", "-").strip("-_.")
     # The names of cluster services may be longer than a name may be; their ends tell them apart least.

@@ -60,7 +60,8 @@ SERVER = _Server(
     Field(
         "address",
         Addresses(),
-        doc="host:port. Ranges expand: gpu-[0-3]:8000, 10.0.0.[7-9]:8000, gpu-0:[8000-8003].",
+        doc="host:port, or unix:PATH for a Unix socket. Ranges expand: gpu-[0-3]:8000, 10.0.0.[7-9]:8000, "
+        "gpu-0:[8000-8003], unix:/run/vllm/[0-3].sock. The balancer's user has to be let write to a socket.",
         example="gpu-[0-3]:8000",
         required=True,
         instead_of=("host", "url", "server", "endpoint", "addr"),
@@ -69,7 +70,7 @@ SERVER = _Server(
         "name",
         ServerName(),
         doc="What it is called in logs, metrics and commands; {n} is its number in the range.",
-        default_doc="the host, or host-port where a host has several servers",
+        default_doc="the host, or host-port where a host has several servers; of a socket its path",
         example="gpu{n}",
     ),
     Field(
@@ -293,7 +294,7 @@ POOL = Struct(
     Field(
         "servers",
         ListOf(OneOf(scalar=Addresses(), mapping=SERVER), single=True),
-        doc="The servers, each host:port or a mapping.",
+        doc="The servers, each host:port, unix:PATH or a mapping.",
         example=["gpu-[0-3]:8000"],
         instead_of=("backends", "upstreams", "upstream", "endpoints", "hosts", "nodes", "members", "targets"),
     ),

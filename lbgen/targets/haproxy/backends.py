@@ -18,7 +18,7 @@ from lbgen.targets.haproxy.server_tls import tls_words
 from lbgen.targets.haproxy.sessions import session_rules
 from lbgen.targets.haproxy.strategies import balance, server_ids, weight_scale
 from lbgen.targets.haproxy.views import Backend, ServerLine, syntax
-from lbgen.targets.haproxy.words import duration, refuse, server_timeout
+from lbgen.targets.haproxy.words import duration, refuse, server_address, server_timeout
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
@@ -196,7 +196,9 @@ def _servers(made: Assembly, pool: Pool, common: str) -> tuple[ServerLine, ...]:
             words.append(_agent(pool, server))
         words += _server_words_of(pool, server, scale)
         parameters = "".join(f" {word}" for word in words)
-        lines.append(ServerLine(Syntax(server.name), Syntax(server.address), Syntax(parameters)))
+        lines.append(
+            ServerLine(Syntax(server.name), Syntax(server_address(server.address)), Syntax(parameters))
+        )
     return tuple(lines)
 
 

@@ -41,4 +41,5 @@ def check_host(made: Assembly, pool: Pool) -> str:
         return made.word(pool.tls.server_name)
     addresses = {str(server.address) for server in pool.servers}
     # Ollama answers 403 to foreign names when it listens on loopback, and never to this one.
-    return made.word(addresses.pop()) if len(addresses) == 1 else "localhost"
+    alone = len(addresses) == 1 and not pool.servers[0].address.is_unix
+    return made.word(addresses.pop()) if alone else "localhost"

@@ -12,6 +12,7 @@ from lbgen.units import format_duration
 if TYPE_CHECKING:
     from lbgen.model import Timeouts
     from lbgen.targets.answers import Answer
+    from lbgen.units import Address
 
 
 WEBSOCKET = "{ req.fhdr(Upgrade) -m str -i -- websocket }"
@@ -21,6 +22,11 @@ WEBSOCKET = "{ req.fhdr(Upgrade) -m str -i -- websocket }"
 def duration(milliseconds: int) -> str:
     """Return a time with its unit: HAProxy takes bare numbers for milliseconds."""
     return format_duration(milliseconds)
+
+
+def server_address(address: Address) -> str:
+    """Return where a server is: a Unix socket is told by `unix@`."""
+    return f"unix@{address.host}" if address.is_unix else str(address)
 
 
 def server_timeout(timeouts: Timeouts) -> int:

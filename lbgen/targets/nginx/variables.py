@@ -45,7 +45,8 @@ def add_common_maps(made: Assembly, *, whole: bool) -> None:
 def _add_upstream_maps(made: Assembly) -> None:
     # With several tries the variables hold a list; the last one counts. A try that found no server in
     # rotation has the upstream's name for an address, and `-` for each time (seen on 1.22.1).
-    last_address = regex_word(r"~^(?:.*[ ,])?(?<lb_last_address>[^ ,]+:\d+)(?:[ ,]|$)")
+    place = r"(?:[^ ,]+:\d+|unix:[^ ,]+)" if _has_sockets(made) else r"[^ ,]+:\d+"
+    last_address = regex_word(rf"~^(?:.*[ ,])?(?<lb_last_address>{place})(?:[ ,]|$)")
     made.map("$upstream_addr", "$lb_upstream", [("default", '""'), (last_address, "$lb_last_address")])
     for source, name in (
         ("connect_time", "connect_s"),
@@ -62,10 +63,15 @@ def _add_upstream_maps(made: Assembly) -> None:
         made.map("$upstream_connect_time", f"$lb_on_{status}", entries)
 
 
+def _has_sockets(made: Assembly) -> bool:
+    return any(server.address.is_unix for pool in made.fleet.pools for server in pool.servers)
+
+
 def _retries(made: Assembly) -> Iterator[tuple[str, str]]:
+    port = r":(?:\d+|/[^ ,]+)" if _has_sockets(made) else r":\d+"
     most = max((pool.retry.attempts for pool in made.fleet.pools), default=0)
     for count in range(1, most + 1):
-        yield regex_word(rf"~^(?:[^,]*, ){{{count}}}[^,]*:\d+$"), str(count)
+        yield regex_word(rf"~^(?:[^,]*, ){{{count}}}[^,]*{port}$"), str(count)
         if count > 1:  # the last try found no server
             yield regex_word(rf"~^(?:[^,]*, ){{{count}}}[^,:]*$"), str(count - 1)
 
