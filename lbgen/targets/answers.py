@@ -119,3 +119,33 @@ ANSWERS: dict[str, Answer] = {
     ),
 }
 """By the name that targets use for the occasion."""
+
+WHEN: dict[str, str] = {
+    "bad_request": "the request or its path is malformed, has dot segments, or repeats a header that decides",
+    "bad_body": "a body that decides is no JSON, though it claims to be",
+    "bad_form": "a form or query that decides is malformed, or names the model twice",
+    "odd_spelling": "a name or a number that decides is spelled in a way that NGINX cannot compare",
+    "https_required": "plain HTTP on a port that speaks TLS; HAProxy hangs up",
+    "no_certificate": "a client without a certificate that `tls.client_ca` signed; HAProxy ends the handshake",
+    "unauthorized": "no key, or one that is not known (`auth`)",
+    "forbidden": "the client may not use this pool (`clients.*.pools`)",
+    "address_refused": "the client's address is not in `allow`, or is in `deny`",
+    "admin_refused": "an admin path of the engine (`pools.*.admin`)",
+    "not_found": "no route fits, or the host is unknown",
+    "model_not_found": "no route takes this model",
+    "made_elsewhere": "a path with an id that one server made, where routes need a model",
+    "method_not_allowed": "CONNECT and TRACE",
+    "request_timeout": "the request took longer than `listeners.*.timeouts` say; NGINX hangs up without an answer",
+    "too_large": "the body is longer than `max_body`",
+    "model_unreadable": "the body is longer, or has more parts, than is inspected (`inspect.body`)",
+    "unsupported_encoding": "the body decides, and Content-Encoding hides it, whatever the encoding",
+    "misdirected": "a host on a connection that was made for another, with another client authority",
+    "uri_too_long": "a URL of more than 32 KiB",
+    "headers_too_large": "headers of more than `header_size`",
+    "rate_limited": "more requests than `limits` or the client's own allow, or more at once",
+    "internal": "the balancer itself failed",
+    "bad_gateway": "a server took the request, and hung up or answered what is no HTTP",
+    "unavailable": "no server could be reached, all are busy and the queue is full, or the pool is empty",
+    "gateway_timeout": "a server took the request, and was silent for longer than its `timeouts` say",
+}
+"""When each of them is given, for the reference."""
