@@ -20,6 +20,16 @@ class Metrics(NamedTuple):
     """Share of the KV cache in use, from 0 to 1, without what is only kept for the next prompt like it."""
     generated: tuple[str, ...] = ()
     """Output tokens since the start, a counter: at each step (vLLM), or when an answer ends (the others)."""
+    finished: tuple[str, ...] = ()
+    """Requests that were answered, a counter."""
+    first_token: tuple[str, ...] = ()
+    """Seconds from a request's arrival to its first token: a histogram, without ``_bucket``."""
+    answer: tuple[str, ...] = ()
+    """Seconds from a request's arrival to its last token, likewise."""
+    looked_up: tuple[str, ...] = ()
+    """Tokens of prompts that were looked up in the prefix cache, a counter."""
+    found: tuple[str, ...] = ()
+    """Those of them that were there."""
     port: int | None = None
     """None: the port of the API."""
     needs: str = ""
@@ -94,6 +104,12 @@ _ENGINES = (
             # The older name was deprecated in 0.10 in favour of the newer one.
             kv_usage=("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
             generated=("vllm:generation_tokens_total",),
+            finished=("vllm:request_success_total",),
+            first_token=("vllm:time_to_first_token_seconds",),
+            answer=("vllm:e2e_request_latency_seconds",),
+            # The older names went with gpu_cache_usage_perc.
+            looked_up=("vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total"),
+            found=("vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"),
         ),
         admin=AdminPaths(
             (
@@ -129,7 +145,7 @@ _ENGINES = (
             "vllm/entrypoints/serve/dev/rlhf/api_router.py: weights, pause and resume",
             "vllm/envs.py: VLLM_HTTP_TIMEOUT_KEEP_ALIVE, default 5",
             "vllm/engine/arg_utils.py: max_num_seqs by usage context",
-            "vllm/v1/metrics/loggers.py: gauge and counter names",
+            "vllm/v1/metrics/loggers.py: names of gauges, counters and histograms",
         ),
     ),
     Engine(
@@ -149,6 +165,11 @@ _ENGINES = (
             waiting=("sglang:num_queue_reqs",),
             kv_usage=("sglang:token_usage",),
             generated=("sglang:generation_tokens_total",),
+            finished=("sglang:num_requests_total",),
+            first_token=("sglang:time_to_first_token_seconds",),
+            answer=("sglang:e2e_request_latency_seconds",),
+            looked_up=("sglang:prompt_tokens_total",),
+            found=("sglang:cached_tokens_total",),
             needs="--enable-metrics",
         ),
         admin=AdminPaths(
@@ -189,7 +210,7 @@ _ENGINES = (
         sources=(
             "sglang/srt/entrypoints/http_server.py: timeout_keep_alive=5, and its routes (0.5.5)",
             "SGLang docs, native APIs: flush_cache, update_weights, server_info",
-            "sglang docs, production metrics: gauge names",
+            "sglang docs, production metrics: names of gauges, counters and histograms",
         ),
     ),
     Engine(
@@ -206,10 +227,13 @@ _ENGINES = (
             running=("tgi_batch_current_size",),
             waiting=("tgi_queue_size",),
             generated=("tgi_request_generated_tokens_sum",),
+            finished=("tgi_request_success",),
+            answer=("tgi_request_duration",),
         ),
         sources=(
             "TGI launcher arguments: max_concurrent_requests 128, port 3000",
-            "TGI docs, metrics: tgi_queue_size, tgi_batch_current_size; router: tgi_request_generated_tokens",
+            "TGI docs, metrics: tgi_queue_size, tgi_batch_current_size, tgi_request_duration",
+            "TGI router: tgi_request_generated_tokens",
         ),
     ),
     Engine(
@@ -290,6 +314,8 @@ _ENGINES = (
                 "nv_inference_pending_request_count",
             ),
             kv_usage=('nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction"}',),
+            # nv_inference_first_response_histogram_ms times the first piece, and is off by default.
+            finished=("nv_inference_request_success",),
             port=8002,
         ),
         admin=AdminPaths(
@@ -314,7 +340,7 @@ _ENGINES = (
         sources=(
             "Triton docs: secure deployment; extensions for repository, shared memory, logging and trace",
             "Triton docs, protocol: v2/health/ready; metrics on port 8002",
-            "tensorrtllm_backend README: nv_trt_llm_* gauges",
+            "tensorrtllm_backend README: nv_trt_llm_* gauges; Triton docs, metrics: nv_inference_*",
         ),
     ),
     Engine(
@@ -333,6 +359,9 @@ _ENGINES = (
             waiting=("trtllm_num_requests_waiting",),
             kv_usage=("trtllm_kv_cache_utilization",),
             generated=("trtllm_generation_tokens_total",),
+            finished=("trtllm_request_success_total",),
+            first_token=("trtllm_time_to_first_token_seconds",),
+            answer=("trtllm_e2e_request_latency_seconds",),
             needs="return_perf_metrics",
         ),
         admin=AdminPaths(("/release_memory", "/resume_memory", "/update_weights", "/server_info")),
@@ -340,6 +369,7 @@ _ENGINES = (
             "tensorrt_llm/serve/openai_server.py: its routes for reinforcement learning",
             "tensorrt_llm/serve/openai_server.py: TIMEOUT_KEEP_ALIVE = 5; /health; /prometheus/metrics",
             "Gateway API inference extension, model server protocol: trtllm_* gauges; aiperf: its counters",
+            "Dynamo docs, TensorRT-LLM Prometheus metrics: its histograms",
         ),
     ),
     Engine(
@@ -362,9 +392,14 @@ _ENGINES = (
         keep_alive=None,
         parallelism=512,
         parallelism_setting="--max-concurrent-requests",
-        metrics=Metrics(path="/metrics", waiting=("te_queue_size",)),
+        metrics=Metrics(
+            path="/metrics",
+            waiting=("te_queue_size",),
+            finished=("te_request_success",),
+            answer=("te_request_duration",),
+        ),
         llm=False,
-        sources=("TEI README: --max-concurrent-requests 512, port 3000, te_queue_size",),
+        sources=("TEI README: --max-concurrent-requests 512, port 3000, te_queue_size, te_request_duration",),
     ),
     Engine(
         name="openai",

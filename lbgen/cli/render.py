@@ -17,7 +17,7 @@ from lbgen.cli.options import (
     or_standard_output,
     templates_option,
 )
-from lbgen.manifests import FORMS, packed
+from lbgen.manifests import FORMS, WATCHING, packed
 from lbgen.problems import printable
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets, StandInSecrets
@@ -46,6 +46,7 @@ class Wanted(NamedTuple):
     form: str
     images: tuple[str, ...]
     network: str | None
+    first_token: str | None
     format: str
 
     @property
@@ -78,10 +79,16 @@ class Wanted(NamedTuple):
     default="files",
     show_default=True,
     help="The files alone; or with what runs them: a Compose file, Kubernetes manifests, a kustomize folder;"
-    " or as the result of Terraform's external data source.",
+    " or as the result of Terraform's external data source. Or what watches them: Prometheus' configuration"
+    " with rules and alerts, or Grafana's dashboard over it, in DIR/TARGET/prometheus and .../grafana.",
 )
 @option("--image", "images", multiple=True, metavar="TARGET=IMAGE", help="Instead of the official image.")
 @option("--network", metavar="NAME", help="The Docker network of the servers, for --as compose.")
+@option(
+    "--first-token",
+    metavar="DURATION",
+    help="How late 95 % of first tokens may be before an alert, for --as prometheus. Default: 10s.",
+)
 @option("--check", is_flag=True, help="Write nothing; exit 1 when the files in DIR differ.")
 @option("--diff", is_flag=True, help="Write nothing; print what would change in DIR, secrets masked.")
 @templates_option
@@ -116,7 +123,9 @@ def _refuse_contradictions(wanted: Wanted, request: FleetRequest) -> None:
         raise click.UsageError(f"--as {wanted.form} takes a whole configuration: leave --part out")
     if wanted.network is not None and wanted.form != "compose":
         raise click.UsageError("--network is for --as compose")
-    if wanted.images and wanted.form in {"files", "terraform"}:
+    if wanted.first_token is not None and wanted.form != "prometheus":
+        raise click.UsageError("--first-token is for --as prometheus")
+    if wanted.images and wanted.form in {"files", "terraform", *WATCHING}:
         raise click.UsageError(f"--image is for what runs the files, and --as {wanted.form} is not")
     if wanted.form == "terraform" and (wanted.output is not None or "-" in request.names):
         raise click.UsageError("--as terraform reads the query from standard input and prints: no -o, no '-'")
@@ -166,7 +175,9 @@ def _write(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> i
     from lbgen.files import compare, refuse_foreign, write_files  # noqa: PLC0415 - printing needs none of it
 
     rendered = {
-        directory / settings.name: _render(console, fleet, settings.name, wanted, RealSecrets())
+        _folder(directory, settings.name, wanted): _render(
+            console, fleet, settings.name, wanted, RealSecrets()
+        )
         for settings in fleet.targets
     }
     if not wanted.force:  # for all targets before the first file is written
@@ -181,13 +192,18 @@ def _write(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> i
     return 0
 
 
+def _folder(directory: Path, target: str, wanted: Wanted) -> Path:
+    """Return where a target's files go: what watches it must not take the place of what it runs."""
+    return directory / target / wanted.form if wanted.form in WATCHING else directory / target
+
+
 def _look(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> int:
     from lbgen.files import compare, diff, known_secrets  # noqa: PLC0415 - printing needs none of it
 
     secrets = StandInSecrets()
     changes = []
     for settings in fleet.targets:
-        folder = directory / settings.name
+        folder = _folder(directory, settings.name, wanted)
         settle = known_secrets(folder, secrets)
         changes += compare(folder, _render(console, fleet, settings.name, wanted, secrets, settle))
     if secrets.missing:
@@ -216,11 +232,23 @@ def _render(  # noqa: PLR0913, PLR0917 - one value each
     from lbgen.manifests.order import Order  # noqa: PLC0415 - plain files need none of it
 
     image = _images(wanted.images).get(target)
-    order = Order(fleet, target, secrets, wanted.form, image, wanted.network, templates, settle)
+    order = Order(
+        fleet, target, secrets, wanted.form, image, wanted.network, templates, settle, _seconds(wanted)
+    )
     made = packed(order)
     for note in made.notes:
         console.note(f"{target}: {note}")
     return made.files
+
+
+def _seconds(wanted: Wanted) -> float:
+    """Return how late first tokens may be."""
+    from lbgen.units import parse_duration  # noqa: PLC0415 - plain files need none of it
+
+    try:
+        return parse_duration(wanted.first_token or "10s") / 1_000
+    except ValueError as error:
+        raise click.UsageError(f"--first-token: {error}") from None
 
 
 def _images(texts: tuple[str, ...]) -> dict[str, str]:

@@ -112,6 +112,7 @@ class MockGpu:
         source = Pace.of(exchange.request) or self.gpu
         kept = ask.continued if self._caches else b""
         generation = source.submit(ask.prompt_tokens, ask.output_tokens, kept)
+        generation.first.add_done_callback(lambda _: self.record.first(seen))
         job = Job(exchange, seen, ask, openai_api.Answer(ask, self._number), generation, fault)
         try:
             if ask.stream:
@@ -151,7 +152,8 @@ class MockGpu:
         record = self.record
         figures = engine_metrics.Figures(
             self.gpu.running, self.gpu.waiting, self.gpu.kv_usage, record.prompt_tokens,
-            record.generated, record.outcomes["ok"],
+            record.generated, record.outcomes["ok"], self.gpu.prompt_tokens, self.gpu.hit_tokens,
+            record.first_token, record.answer,
         )  # fmt: skip
         return engine_metrics.text(self.settings.engine, self.settings.models[0], figures)
 

@@ -7,6 +7,7 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
+from lbgen.lab.engine_metrics import ANSWER_BOUNDS, FIRST_TOKEN_BOUNDS, Histogram
 from lbgen.simulate.statistics import Quantiles
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Record:
         self.generated_tokens = 0
         self.series: list[tuple[float, int]] = [(time.monotonic(), self.in_flight)]
         self.most_in_flight = self.in_flight
+        self.first_token = Histogram(FIRST_TOKEN_BOUNDS)
+        self.answer = Histogram(ANSWER_BOUNDS)
         self.lateness = Quantiles()
         self._woken = 0
 
@@ -82,12 +85,18 @@ class Record:
         self._move(1, seen.begin)
         return seen
 
+    def first(self, seen: Seen) -> None:
+        """Note that an answer has its first token."""
+        self.first_token.observe(time.monotonic() - seen.begin)
+
     def end(self, seen: Seen, outcome: str) -> None:
         """Note that it ended: ``ok``, ``aborted`` by the client, ``fault:…``, or ``refused``."""
         seen.end = time.monotonic()
         seen.outcome = outcome
         self._open.discard(seen)
         self.outcomes[outcome] += 1
+        if outcome == "ok":
+            self.answer.observe(seen.end - seen.begin)
         self.generated_tokens += seen.tokens
         self._move(-1, seen.end)
 

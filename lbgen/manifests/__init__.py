@@ -1,4 +1,4 @@
-"""The files of a target, packed for whatever runs it: Kubernetes, Compose, Terraform."""
+"""The files of a target, packed for what runs it (Kubernetes, Compose), and what watches it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,16 @@ if TYPE_CHECKING:
 
     from lbgen.manifests.order import Made, Order
 
-FORMS: Mapping[str, str] = {"compose": "compose", "configmap": "kubernetes", "kustomize": "kubernetes"}
+FORMS: Mapping[str, str] = {
+    "compose": "compose",
+    "configmap": "kubernetes",
+    "kustomize": "kubernetes",
+    "prometheus": "prometheus",
+    "grafana": "grafana",
+}
 """The module of each form that ``render --as`` takes; the function in it has the form's name."""
+WATCHING = frozenset({"prometheus", "grafana"})
+"""The forms that watch a target: they stand in folders of their own beside its files."""
 
 
 def packed(order: Order) -> Made:

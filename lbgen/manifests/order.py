@@ -26,7 +26,7 @@ class Order(NamedTuple):
     target: str
     secrets: Secrets
     form: str
-    """``compose``, ``configmap`` or ``kustomize``."""
+    """One of `FORMS`."""
     image: str | None = None
     """None: the official image of the target's version."""
     network: str | None = None
@@ -34,6 +34,8 @@ class Order(NamedTuple):
     templates: Path | None = None
     settle: Settle | None = None
     """Gives a file with keys the text that it has on disk, where keys are not to be had."""
+    first_token_s: float = 10.0
+    """Seconds within which 95 % of first tokens should come."""
 
     @property
     def settings(self) -> TargetSettings:

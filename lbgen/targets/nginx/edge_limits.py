@@ -151,7 +151,7 @@ def _all_rates(fleet: Fleet) -> Iterator[tuple[Path, Rate]]:
 
 def _metrics(fleet: Fleet, verdicts: Verdicts) -> None:
     if fleet.metrics:
-        reason = "shows connections alone, at /stub_status: open-source NGINX has no figures for pools"
+        reason = "shows connections alone: open-source NGINX has no figures for pools"
         verdicts.degraded("metrics", fleet.metrics.path, reason, "count from the access log, or use HAProxy")
 
 

@@ -1,4 +1,4 @@
-"""The listener for statistics and probes: `stub_status`, which is all that open-source NGINX counts."""
+"""The listener for statistics, Prometheus and probes: open-source NGINX counts connections alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lbgen.targets.nginx.errors import ALWAYS, KEYS, PROXIED, error_locations, e
 from lbgen.targets.nginx.frame import FILE_CACHE
 from lbgen.targets.nginx.quoting import escape_regex, regex_word
 from lbgen.targets.nginx.status import live_location, ready_locations, routed_pools
-from lbgen.targets.nginx.views import Check, Location, Map, Pair, Site
+from lbgen.targets.nginx.views import Answer, Check, Location, Map, Pair, Site
 from lbgen.targets.nginx.words import size
 from lbgen.targets.spec import Syntax
 
@@ -30,6 +30,7 @@ def metrics_site(made: Assembly) -> Iterator[Site]:
     metrics = made.fleet.metrics
     if metrics is None:
         return
+    checks = tuple(_password_check(made, metrics))
     nowhere = Location(Syntax("/"), answer=json_answer(ANSWERS["not_found"]))
     yield Site(
         listener="metrics",
@@ -45,10 +46,17 @@ def metrics_site(made: Assembly) -> Iterator[Site]:
             # In two steps: a `return` in the place of an `allow` would be carried out before it.
             Location(
                 Syntax("= /stub_status"),
-                checks=tuple(_password_check(made, metrics)),
+                checks=checks,
                 dispatch=Syntax("@lb-stub-status"),
             ),
             Location(Syntax("@lb-stub-status"), access=(*_networks(metrics), Syntax("stub_status"))),
+            Location(
+                Syntax("= /metrics"),
+                checks=checks,
+                access=tuple(_networks(metrics)),
+                dispatch=Syntax("@lb-metrics"),
+            ),
+            Location(Syntax("@lb-metrics"), answer=Answer(200, _page(), _PROMETHEUS)),
             live_location(made.fleet, "/live"),
             *_ready(made),
             nowhere,
@@ -56,6 +64,25 @@ def metrics_site(made: Assembly) -> Iterator[Site]:
             *error_locations(_OCCASIONS, (), challenge='Basic realm="metrics"'),
         ),
     )
+
+
+def _page() -> Syntax:
+    """Return the body for Prometheus, by the names of NGINX's own exporter."""
+    lines = (
+        f"# HELP nginx_connections_{name} {meaning}\\n# TYPE nginx_connections_{name} gauge\\n"
+        f"nginx_connections_{name} $connections_{name}\\n"
+        for name, meaning in _CONNECTIONS.items()
+    )
+    return Syntax(f'"{"".join(lines)}"')
+
+
+_CONNECTIONS = {
+    "active": "Client connections, idle ones too",
+    "reading": "Connections on which a request is read",
+    "writing": "Connections on which a response is written",
+    "waiting": "Idle client connections",
+}
+_PROMETHEUS = Syntax('"text/plain; version=0.0.4"')
 
 
 def _ready(made: Assembly) -> Iterator[Location]:

@@ -73,5 +73,5 @@ SUPPORT: tuple[Row, ...] = (
     Row("listeners.*.routes.*.priority", _R, "NGINX has no queue to order"),
     Row("clients.*.priority", _R, "NGINX has no queue to order"),
     Row("clients.*.rate", _D, "per hour: rounded down to whole requests per minute"),
-    Row("metrics", _D, "stub_status: connections alone, no figures for pools"),
+    Row("metrics", _D, "connections alone (/metrics and /stub_status), no figures for pools"),
 )
