@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.docs.blocks import Block
 
-PROGRAMS = ("bash", "curl", "haproxy", "ip", "jq", "nginx", "openssl", "unshare")
+PROGRAMS = ("bash", "curl", "haproxy", "ip", "jq", "nginx", "openssl", "prometheus", "promtool", "unshare")
 TIMEOUT_S = 120
 """A page takes seconds; this is for one that hangs."""
 
