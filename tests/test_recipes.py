@@ -259,7 +259,7 @@ def test_a_key_is_a_field_and_its_places(tree: Path) -> None:
 
 def test_a_form_is_a_function_and_an_entry(tree: Path) -> None:
     (tree / "lbgen/manifests/listing.py").write_text(FORM)
-    edit(tree / "lbgen/manifests/__init__.py", '{"compose":', '{"listing": "listing", "compose":')
+    edit(tree / "lbgen/manifests/__init__.py", '"compose":', '"listing": "listing", "compose":')
     edit(tree / "fleet.yaml", "by_turns", "round_robin")
     done = lbgen(tree, "render", "fleet.yaml", "-t", "nginx", "--as", "listing", "-o", "out")
     assert done.returncode == 0, done.stderr

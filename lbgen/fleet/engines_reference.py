@@ -28,6 +28,11 @@ _TOLD = {
     "waiting": "Requests that wait inside",
     "kv_usage": "Use of its KV cache",
     "generated": "Tokens that it made",
+    "finished": "Requests that it answered",
+    "first_token": "Times to the first token, a histogram",
+    "answer": "Times of whole answers, a histogram",
+    "looked_up": "Prompt tokens looked up in its prefix cache",
+    "found": "Those found there",
 }
 
 

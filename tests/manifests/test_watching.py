@@ -11,8 +11,9 @@ import yaml
 
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
-from lbgen.manifests import FORMS, WATCHING, Order
+from lbgen.manifests import WATCHING, packed
 from lbgen.manifests.grafana import PANELS
+from lbgen.manifests.order import Order
 from lbgen.manifests.signals import MEANINGS, recordings
 from lbgen.secret_values import StandInSecrets
 from lbgen.targets.registry import TARGETS
@@ -67,7 +68,7 @@ def order_of(text: str, target: str, form: str = "prometheus") -> Order:
 
 def written(text: str, target: str, form: str, folder: Path) -> dict[str, str]:
     """Write what a form makes of a fleet, and return its files."""
-    made = FORMS[form](order_of(text, target, form))
+    made = packed(order_of(text, target, form))
     for file in made.files:
         (folder / file.path).write_text(file.text)
     return {file.path: file.text for file in made.files}
