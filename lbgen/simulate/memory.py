@@ -162,10 +162,10 @@ class MemoryEngine(Engine):
         )
         chunks = request.chunks[:hits]
         blocks = -(-tokens // BLOCK) - hits * self._chunk_blocks
-        if blocks > self._available() - self._cache.idle_among(chunks) * self._chunk_blocks:
+        room = self._available() - blocks
+        if room < hits * self._chunk_blocks and room < self._cache.idle_among(chunks) * self._chunk_blocks:
             return False
-        for chunk in chunks:
-            self._cache.hold(chunk)
+        self._cache.hold(chunks)
         request.shared, request.blocks = hits, blocks
         request.base = hits * self._chunk_tokens
         request.left = tokens - request.base
@@ -222,11 +222,12 @@ class MemoryEngine(Engine):
         if not self._caches(request):
             return
         whole = min(tokens // self._chunk_tokens, len(request.chunks))
-        for chunk in request.chunks[request.shared : whole]:
-            self._cache.hold(chunk)
-            self._own -= self._chunk_blocks
-            request.blocks -= self._chunk_blocks
-        request.shared = max(whole, request.shared)
+        if whole > request.shared:
+            self._cache.hold(request.chunks[request.shared : whole])
+            shared = (whole - request.shared) * self._chunk_blocks
+            self._own -= shared
+            request.blocks -= shared
+            request.shared = whole
         self._cache.touch(request.chunks[: request.shared])
 
     def _empty_cache(self) -> PrefixCache:

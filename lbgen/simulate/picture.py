@@ -37,7 +37,9 @@ LEGEND_LINE, LEGEND_WIDTH = 16, 100
 LETTER = 6
 """Width of a letter, about."""
 LETTERS = 62
-"""Letters of the headline that fit below one panel."""
+"""Letters of the headline that fit below each of several panels."""
+ALONE = 50
+"""And below one that stands alone, whose margin counts."""
 
 
 class Entry(NamedTuple):
@@ -72,7 +74,8 @@ def drawn(title: str, charts: Iterable[tuple[Chart, str]], said: Sequence[str], 
     legends = max((entry.y for panel in panels for entry in panel.legend), default=BOTTOM + LEGEND_LINE)
     begin = HEAD + legends + 26
     captions = [panels[0].chart.caption] if panels else []
-    lines = [line for words in (*captions, *said) for line in wrap(words, LETTERS * len(panels))]
+    letters = LETTERS * len(panels) if len(panels) > 1 else ALONE
+    lines = [line for words in (*captions, *said) for line in wrap(words, letters)]
     foot = [(begin + 15 * number, line) for number, line in enumerate(lines)]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates), autoescape=True, undefined=jinja2.StrictUndefined,

@@ -33,36 +33,40 @@ class PrefixCache:
     def match(self, chunks: Sequence[Hashable], most: int) -> int:
         """Return how many leading chunks are here, of at most so many."""
         used, idle = self._used, self._idle
-        for index in range(min(most, len(chunks))):
+        most = min(most, len(chunks))
+        if most and (chunks[most - 1] in used or chunks[most - 1] in idle):
+            return most  # a tail goes before its head
+        for index in range(most):
             if chunks[index] not in used and chunks[index] not in idle:
                 return index
-        return min(most, len(chunks))
+        return most
 
     def idle_among(self, chunks: Sequence[Hashable]) -> int:
         """Return how many of these chunks nobody uses."""
         return sum(chunk in self._idle for chunk in chunks)
 
-    def hold(self, chunk: Hashable) -> bool:
-        """Use a chunk; return whether it was here already."""
-        if chunk in self._used:
-            self._used[chunk] += 1
-            return True
-        self._used[chunk] = 1
-        if chunk in self._idle:
-            del self._idle[chunk]
-            return True
-        return False
+    def hold(self, chunks: Sequence[Hashable]) -> None:
+        """Use chunks."""
+        used, idle = self._used, self._idle
+        for chunk in chunks:
+            count = used.get(chunk, 0)
+            used[chunk] = count + 1
+            if not count and chunk in idle:
+                del idle[chunk]
 
     def touch(self, chunks: Sequence[Hashable]) -> None:
         """Note that a prompt with these chunks asks; here, only what is used counts."""
 
     def release(self, chunks: Sequence[Hashable]) -> None:
         """Stop using chunks of one prompt."""
+        used, idle = self._used, self._idle
         for chunk in reversed(chunks):
-            self._used[chunk] -= 1
-            if not self._used[chunk]:
-                del self._used[chunk]
-                self._idle[chunk] = None
+            count = used[chunk]
+            if count > 1:
+                used[chunk] = count - 1
+            else:
+                del used[chunk]
+                idle[chunk] = None
 
     def drop(self) -> None:
         """Forget the idle chunk that was used least recently; raises `KeyError` when there is none."""
@@ -87,10 +91,10 @@ class BoundedCache(PrefixCache):
                 return index
         return min(most, len(chunks))
 
-    def hold(self, chunk: Hashable) -> bool:
-        """Use a chunk; return whether it was here already."""
-        self._known[chunk] = None
-        return super().hold(chunk)
+    def hold(self, chunks: Sequence[Hashable]) -> None:
+        """Use chunks."""
+        self._known.update(dict.fromkeys(chunks))
+        super().hold(chunks)
 
     def touch(self, chunks: Sequence[Hashable]) -> None:
         """Let these chunks be the last that are forgotten, the head after the tail."""

@@ -176,7 +176,8 @@ class Beginnings:
 
     def _beginning(self, rank: int) -> tuple[str, tuple[Hashable, ...], Part]:
         name = f"{self._name}{rank}"
-        chunks = tuple((name, number) for number in range(self._tokens // CHUNK_TOKENS))
+        # Texts, because they keep their hash; a tuple is hashed anew at each look.
+        chunks = tuple(f"{name} {number}" for number in range(self._tokens // CHUNK_TOKENS))
         self._known[rank] = found = name, chunks, Part("system", name, self._tokens)
         return found
 

@@ -191,14 +191,13 @@ def test_by_keys_tokens_are_counted_as_they_come() -> None:
 def test_a_bounded_cache_forgets_what_was_not_asked_for_longest_tail_first() -> None:
     cache = BoundedCache(4)
     for prompt in (("a", "b", "c"), ("d", "e")):
-        for chunk in prompt:
-            cache.hold(chunk)
+        cache.hold(prompt)
         cache.touch(prompt)
     assert cache.match(("a", "b", "c"), 9) == 2  # the tail went, though somebody uses it
     cache.release(("a", "b", "c"))
     assert (cache.size, cache.idle) == (4, 2)
     cache.touch(("a",))
-    cache.hold("f")
+    cache.hold(("f",))
     cache.touch(("f",))
     assert [cache.match((chunk,), 1) for chunk in "abdef"] == [1, 0, 1, 1, 1]
     cache.drop()
