@@ -107,7 +107,7 @@ def test_what_is_no_line_is_said_in_words(text: str) -> None:
 def test_answers_are_counted_from_bytes_by_what_is_stated(tmp_path: Path) -> None:
     lines = [
         line(0, bytes_sent=2400, duration_s=5, upstream_first_byte_s=0.1),  # a stream
-        line(1, bytes_sent=2400, duration_s=5, upstream_first_byte_s=4.99),
+        line(1, bytes_sent=2400, duration_s=5, upstream_first_byte_s=4.5),
         line(2, bytes_sent=2400, duration_s=5, upstream_first_byte_s=0.1, max_tokens=7),
         line(3, bytes_sent=2400, output_tokens=3),
     ]

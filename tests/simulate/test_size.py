@@ -168,6 +168,9 @@ def test_a_pool_of_several_kinds_is_looked_at_as_it_is(
     assert [row["profile"] for row in pool["needed"]] == ["a100-8b", "h100-8b"]
     assert pool["servers_now"] == 5
     assert pool["now"]["met"]
+    assert not pool["too_few"]
+    few = ("--objective", "e2e_p99<60s", "--rate", "200", "--exit-code")
+    assert not asked(*few, *words, *QUICK, fleet=str(fleet), code=1)["pools"][0]["now"]["met"]
 
 
 def test_reports_have_a_curve_for_each_kind(size: Callable[..., Asked], tmp_path: Path) -> None:
