@@ -26,6 +26,7 @@ _POOL = "\0"
 """Stands in a message for the name of the pool that it is about."""
 _IGNORE = re.compile(r"#\s*lbgen:\s*ignore\[([a-z0-9,\s-]+)\]")
 _MOST_PLACES = 8
+_QUOTED = re.compile(r"'([^']+)'")
 _FOREIGN = re.compile(r"\w+_by_lua(?:_block|_file)?|js_\w+|perl(?:_\w+)?")
 
 
@@ -55,13 +56,14 @@ def _problems(view: NginxView | HaproxyView) -> list[Problem]:
     def place(finding: Finding) -> tuple[int, int, int]:
         return order.get(finding.location.file, 0), finding.location.line, finding.location.column
 
-    names = [one.name for one in (view.upstreams if isinstance(view, NginxView) else view.pools)]
+    names = {one.name for one in (view.upstreams if isinstance(view, NginxView) else view.pools)}
+    lines = {name: text.split("\n") for name, text in view.whole.texts.items()}
     alike: dict[tuple[str, str], list[tuple[Finding, str]]] = {}
     for rule in AUDIT_RULES.values():
         for finding in _findings(rule, view):
-            if rule.code in _ignored(view.whole.texts, finding.location):
+            if rule.code in _ignored(lines, finding.location):
                 continue
-            about = next((name for name in names if f"'{name}'" in finding.message), "")
+            about = next((name for name in _QUOTED.findall(finding.message) if name in names), "")
             message = finding.message.replace(f"'{about}'", _POOL) if about else finding.message
             alike.setdefault((rule.code, message), []).append((finding, about))
     problems = [
@@ -72,9 +74,9 @@ def _problems(view: NginxView | HaproxyView) -> list[Problem]:
     return [problem for _, problem in sorted(problems, key=lambda one: one[0])]
 
 
-def _ignored(texts: Mapping[str, str], place: Location) -> set[str]:
+def _ignored(texts: Mapping[str, list[str]], place: Location) -> set[str]:
     """Return the codes that a comment on a line silences: ``# lbgen: ignore[body-limit]``."""
-    lines = texts.get(place.file, "").split("\n")
+    lines = texts.get(place.file, [])
     line = lines[place.line - 1] if place.line <= len(lines) else ""
     return {code for codes in _IGNORE.findall(line) for code in re.split(r"[\s,]+", codes)}
 

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from lbgen.readers.haproxy import Haproxy, Line, Section, Server
     from lbgen.vocabulary import Version
 
+_ENOUGH_SERVERS = 32
+"""Servers that are looked at to tell what all are."""
+_ANY = "%["
+"""Stands for every backend where a frontend computes the name."""
 _LONG = 300_000
 """Milliseconds: who waits for so long waits for generations."""
 
@@ -40,7 +44,9 @@ class Pool(NamedTuple):
     @property
     def engine(self) -> str:
         """The engine that its names speak of; empty: none."""
-        return engine_in([self.name, *(f"{one.name} {one.address}" for one in self.servers)])
+        return engine_in(
+            [self.name, *(f"{one.name} {one.address}" for one in self.servers[:_ENOUGH_SERVERS])]
+        )
 
     @property
     def check_path(self) -> str | None:
@@ -58,6 +64,8 @@ class HaproxyView(NamedTuple):
 
     whole: Haproxy
     pools: tuple[Pool, ...]
+    fronts: tuple[Section, ...]
+    """The frontends that lead to models, each once."""
     skipped: tuple[str, ...]
     """Titles of sections whose servers seem to run no models."""
     version: Version | None
@@ -79,12 +87,6 @@ class HaproxyView(NamedTuple):
         """Tell whether what ``global`` says stands elsewhere, as for ``render --part http``."""
         return self.whole.globals is None and (self.generated or self.is_fragment)
 
-    @property
-    def fronts(self) -> tuple[Section, ...]:
-        """The frontends that lead to models, each once."""
-        found = {id(front): front for pool in self.pools for front in pool.fronts}
-        return tuple(found.values())
-
     def global_line(self, *words: str) -> Line | None:
         """Return the last ``global`` line that begins with these words."""
         section = self.whole.globals
@@ -102,29 +104,30 @@ def haproxy_view(whole: Haproxy, running: Running, *, every: bool) -> HaproxyVie
     """Return a configuration as the rules see it. `every`: pools without a sign of models count, too."""
     file = any(is_about_models(text) for text in whole.texts.values())
     pools, skipped = [], []
+    leading = _leading(whole)
     for section in whole.all("backend", "listen"):
         servers = section.servers()
         if not servers:
             continue
-        fronts = _fronts(whole, section)
-        pool = Pool(section, servers, fronts)
+        fronts = [*leading.get(section.name, ()), *leading.get(_ANY, ())]
+        pool = Pool(section, servers, (section,) if section.kind == "listen" else tuple(fronts))
         if every or _is_model(pool, file=file):
             pools.append(pool)
         else:
             skipped.append(section.title)
-    return HaproxyView(whole, tuple(pools), tuple(skipped), *running)
+    found = {id(front): front for pool in pools for front in pool.fronts}
+    return HaproxyView(whole, tuple(pools), tuple(found.values()), tuple(skipped), *running)
 
 
-def _fronts(whole: Haproxy, section: Section) -> tuple[Section, ...]:
-    if section.kind == "listen":
-        return (section,)
-    return tuple(front for front in whole.all("frontend", "listen") if _leads(front, section.name))
-
-
-def _leads(front: Section, name: str) -> bool:
-    """Tell whether a frontend leads to a backend; one that computes the name may lead to each."""
-    lines = (*front.effective("default_backend"), *front.own("use_backend"))
-    return any(line.words[1:2] == (name,) or "%[" in "".join(line.words[1:2]) for line in lines)
+def _leading(whole: Haproxy) -> dict[str, list[Section]]:
+    """Return which frontends lead to a backend; those that compute its name may lead to each."""
+    found: dict[str, list[Section]] = {}
+    for front in whole.all("frontend", "listen"):
+        lines = (*front.effective("default_backend"), *front.own("use_backend"))
+        names = {line.words[1] for line in lines if len(line.words) > 1}
+        for name in {_ANY if "%[" in name else name for name in names}:
+            found.setdefault(name, []).append(front)
+    return found
 
 
 def _is_model(pool: Pool, *, file: bool) -> bool:
@@ -134,7 +137,7 @@ def _is_model(pool: Pool, *, file: bool) -> bool:
         acls = [line for line in front.own("acl") if line.words[1:2] and line.words[1] in used]
         paths += [*used, *(word for line in acls for word in line.words)]
     waits = (milliseconds(pool.section, "server")[0] or 0) >= _LONG
-    names = [pool.name, *(one.name for one in pool.servers)]
-    addresses = [one.address for one in pool.servers for _ in range(min(one.slots, 2))]
+    names = [pool.name, *(one.name for one in pool.servers[:_ENOUGH_SERVERS])]
+    addresses = [one.address for one in pool.servers[:_ENOUGH_SERVERS] for _ in range(min(one.slots, 2))]
     around = [front.name for front in pool.fronts]
     return serves_models(Signs(names, addresses, around, paths), file=file or waits)

@@ -21,6 +21,7 @@ _NO_GENERATION = (
     r"/(?:health\w*|healthz|ready\w*|livez?|metrics|ping|version|v1/models|api/tags|api/version|favicon\.ico"
     r"|nginx_status|robots\.txt|v2/health/\w+)/?"
 )
+_ENOUGH_SERVERS = 32
 _DEPTH = 4
 """Variables that stand for variables are followed so far."""
 
@@ -45,7 +46,12 @@ class Upstream(NamedTuple):
     @property
     def engine(self) -> str:
         """The engine that its names speak of; empty: none."""
-        return engine_in([self.name, *(one.value for one in self.servers)])
+        return engine_in([self.name, *self.addresses])
+
+    @property
+    def addresses(self) -> list[str]:
+        """The first of its servers' addresses, enough to tell what they are."""
+        return [one.value for one in self.servers[:_ENOUGH_SERVERS]]
 
 
 class Pass(NamedTuple):
@@ -103,7 +109,7 @@ class NginxView(NamedTuple):
 
     def passes_to(self, upstream: Upstream) -> list[Pass]:
         """Return the passes that reach an upstream."""
-        return [one for one in self.passes if upstream in one.upstreams]
+        return [one for one in self.passes if any(other is upstream for other in one.upstreams)]
 
 
 def nginx_view(whole: Nginx, running: Running, *, every: bool) -> NginxView:
@@ -136,14 +142,14 @@ def nginx_view(whole: Nginx, running: Running, *, every: bool) -> NginxView:
 
 
 def _signs(upstream: Upstream) -> Signs:
-    return Signs([upstream.name], [entry.value for entry in upstream.servers])
+    return Signs([upstream.name], upstream.addresses)
 
 
 def _is_model(one: Pass, *, file: bool) -> bool:
     server = one.level.around("server")
     hosts = [name for said in (server.inside("server_name") if server else ()) for name in said.args]
     names = [upstream.name for upstream in one.upstreams]
-    addresses = [entry.value for upstream in one.upstreams for entry in upstream.servers]
+    addresses = [address for upstream in one.upstreams for address in upstream.addresses]
     addresses += [] if one.upstreams else [one.directive.value]
     waits = (nginx_time(one.value("proxy_read_timeout")) or 0) >= _LONG
     streams = one.value("proxy_buffering") == "off" or waits

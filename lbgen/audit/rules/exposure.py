@@ -37,6 +37,26 @@ def _stub_status(view: NginxView) -> Iterator[Finding]:
             )
 
 
+def _engine_metrics(view: NginxView) -> Iterator[Finding]:
+    for level in view.whole.levels("location") if view.passes else ():
+        path = level.block.args[-1].rstrip("/") if level.block.args else ""
+        if path != "/metrics" or not level.block.inside("proxy_pass"):
+            continue
+        if not any(level.first(name) for name in _GUARDS) and _is_public(level):
+            yield Finding(
+                level.block.location,
+                "the engines' counters are passed on to every client: how much is asked, of which model,"
+                " and how"
+                " full the GPUs are",
+                "allow 10.0.0.0/8; deny all; or no such location: Prometheus can ask the engines themselves",
+            )
+
+
+def _nginx_metrics(view: NginxView) -> Iterator[Finding]:
+    yield from _stub_status(view)
+    yield from _engine_metrics(view)
+
+
 def _is_public(level: Level) -> bool:
     server = level.around("server")
     listens = server.inside("listen") if server else ()
@@ -105,7 +125,7 @@ METRICS = AuditRule(
     "counters, or the switch for servers, are open to every client",
     "They name the servers, tell who is busy, and with `stats admin` let anybody stop them.",
     "metrics are bound to 127.0.0.1, or need 'allow' or 'auth'",
-    _stub_status,
+    _nginx_metrics,
     _stats,
 )
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lbgen.audit.haproxy_view import HaproxyView
-    from lbgen.audit.nginx_view import NginxView
+    from lbgen.audit.nginx_view import NginxView, Pass
 
 _RIGHT_BY_DEFAULT = Version(1, 29, 7)
 _ABORTS_BY_DEFAULT = Version(3, 3)
@@ -90,6 +90,22 @@ def _connection(view: NginxView) -> Iterator[Finding]:
                 " unless the header is emptied: 'keepalive' has no effect, each request pays for a new"
                 " connection",
                 'proxy_set_header Connection "";',
+            )
+        elif not modern:
+            yield from _kept(one)
+
+
+def _kept(one: Pass) -> Iterator[Finding]:
+    """Find upstreams that keep no connection although the request would let them."""
+    for upstream in one.upstreams:
+        said = upstream.directive.inside("keepalive")
+        if not said or said[-1].value == "0":
+            yield Finding(
+                (said[-1] if said else upstream.directive).location,
+                f"'{upstream.name}' keeps no connections to its servers (no 'keepalive', and none by"
+                " default before"
+                " 1.29.7): each request pays for a new one before its first token",
+                "keepalive 64; and keepalive_timeout 4s; behind the balancing method",
             )
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lbgen.audit.haproxy_view import HaproxyView, Pool
     from lbgen.audit.nginx_view import NginxView
     from lbgen.readers.haproxy import Section
+    from lbgen.readers.nginx import Directive
 
 _ENOUGH = 300_000
 """Milliseconds: what a long prompt and a long answer without a stream may take; SDKs wait for 600 s."""
@@ -103,31 +104,29 @@ _PAYS_TWICE = frozenset(
 
 
 def _nginx_retries(view: NginxView) -> Iterator[Finding]:
+    blocks = (one.level.block for one in view.passes)
+    passing = {block.value for block in blocks if block.value.startswith("@")}
     for one in view.passes:
         said = one.level.first("proxy_next_upstream")
         if said is not None and "non_idempotent" in said.args:
             yield Finding(
                 said.location,
                 "'non_idempotent' sends a prompt that a server may be computing to the next one as well:"
-                " one request pays for two generations, and a slow fleet gets more work",
+                " one request"
+                " pays for two generations, and a slow fleet gets more work",
                 "proxy_next_upstream error timeout; with proxy_next_upstream_tries 2;",
             )
-        yield from _fallback(view, one.level.all("error_page"))
+        yield from _fallback(passing, one.level.all("error_page"))
 
 
-def _fallback(view: NginxView, pages: tuple[object, ...]) -> Iterator[Finding]:
-    passing = {
-        one.level.block.args[0]
-        for one in view.passes
-        if one.level.block.args[:1] and one.level.block.args[0][:1] == "@"
-    }
+def _fallback(passing: set[str], pages: tuple[Directive, ...]) -> Iterator[Finding]:
     for page in pages:
-        args = page.args  # type: ignore[attr-defined]
-        if args and args[-1] in passing and {"502", "504"} & set(args[:-1]):
+        if page.args and page.args[-1] in passing and {"502", "504"} & set(page.args[:-1]):
             yield Finding(
-                page.location,  # type: ignore[attr-defined]
-                f"an error page that passes to servers ({args[-1]}) sends a prompt again that failed after"
-                " it was sent: it may be computed twice",
+                page.location,
+                f"an error page that passes to servers ({page.args[-1]}) sends a prompt again that failed"
+                " after it was"
+                " sent: it may be computed twice",
                 "error_page 502 =503 /busy; answered by NGINX itself",
                 Severity.WARNING,
             )
