@@ -78,6 +78,21 @@ def test_certificates_of_clients_are_auth() -> None:
     assert codes(listener.format(", client_ca: ca.pem")) == []
 
 
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("", ["open-listener"]),
+        (", allow: [10.0.0.0/8]", []),
+        (", allow: [10.0.0.0/8, '::/0']", ["open-listener"]),
+        (", deny: [10.0.0.0/8]", ["open-listener"]),
+        (", behind_proxy: true, allow: [10.0.0.0/8]", ["one-address-for-all"]),
+        (", behind_proxy: true, trusted_proxies: [10.0.0.9], allow: [10.0.0.0/8]", []),
+    ],
+)
+def test_who_may_come_by_address(more: str, expected: list[str]) -> None:
+    assert codes(f"  l: {{bind: 8080{more}}}") == expected
+
+
 def test_clients_and_nothing_said_about_auth_is_one_error() -> None:
     assert codes("  l: {bind: 8080}", rest=CLIENTS) == ["listener-without-auth"]
 

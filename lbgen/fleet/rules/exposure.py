@@ -141,6 +141,9 @@ def one_address_for_all(fleet: Fleet) -> Iterator[Finding]:
         for limit in listener.limits:
             if limit.per == "ip":
                 yield Finding((*limit.path, "per"), message)
+        for key in ("allow", "deny"):
+            if getattr(listener, key):
+                yield Finding((*listener.path, key), message)
         for name in sorted(routed_pools(listener) & pools.keys()):
             if pools[name].strategy.parameters.get("ip"):
                 yield Finding((*pools[name].path, "strategy", "ip"), message)
@@ -183,8 +186,8 @@ RULES = (
         "a listener beyond loopback has no auth",
         "Open inference endpoints are found within hours and used for free; the bill and the prompts are "
         "yours.",
-        "write 'auth: {clients: all}' and 'clients', or bind to 127.0.0.1; where the network guards it, "
-        "'auth: none  # lbgen: ignore[open-listener]' says so",
+        "write 'auth: {clients: all}' and 'clients', or 'allow' with your networks, or bind to 127.0.0.1; "
+        "where the network guards it, 'auth: none  # lbgen: ignore[open-listener]' says so",
         open_listener,
     ),
     Rule(
@@ -251,7 +254,7 @@ RULES = (
     Rule(
         "one-address-for-all",
         Severity.WARNING,
-        "something counts by `ip` behind a proxy, without `trusted_proxies`",
+        "something counts or is let in by address behind a proxy, without `trusted_proxies`",
         "All requests then come from the proxy's address: one client uses up the limit of all, and one "
         "session holds all on one server.",
         "write 'trusted_proxies' with the addresses of the proxies in front",
