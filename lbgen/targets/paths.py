@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from lbgen.api_paths import Carries, prefixes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from lbgen.model import Listener
 
@@ -40,26 +40,31 @@ def compared(path: str) -> str:
     return re.sub("//+", "/", unquote(path))
 
 
-def admin_regex(paths: Iterable[str], before: Iterable[str] = (), added: str = "") -> str:
+def admin_regex(paths: Iterable[str], before: Sequence[str] = (), added: str = "") -> str:
     """Return a regular expression, in any case, for decoded paths that lead to admin paths; empty: none does.
 
     `before`: prefixes that are taken off the client's path, any of them; `added`: what is put before the
     rest. Python's servers end a path at a newline, so the end is whatever no name has in it.
     """
     taken = "|".join(_segments(prefix) for prefix in before if _split(prefix))
+    if taken:
+        taken = f"(?:{taken})/+" if all(map(_split, before)) else f"(?:(?:{taken})/+)?"
     rests = [rest for path in paths if (rest := _rest(_split(path), _split(added))) is not None]
     if not rests:
         return ""
+    if not all(rests):
+        return f"^/+{taken.removesuffix('/+')}"
     names = "|".join(_segments("/".join(rest)) for rest in rests)
-    return f"^/+{f'(?:{taken})/+' if taken else ''}(?:{names})(?:[^A-Za-z0-9_.-]|$)"
+    return f"^/+{taken}(?:{names})(?:[^A-Za-z0-9_.-]|$)"
 
 
 def _rest(path: list[str], added: list[str]) -> list[str] | None:
-    """Return what a client has to write of a path to whose beginning a prefix is put; None: it cannot."""
+    """Return what a client has to write of a path to whose beginning a prefix is put.
+
+    Empty: whatever it writes leads there; None: nothing does.
+    """
     given = zip(path, added, strict=False)
-    fits = len(added) < len(path) and all(
-        name in ("*", own) or name.lower() == own.lower() for name, own in given
-    )
+    fits = all(name in ("*", own) or name.lower() == own.lower() for name, own in given)
     return path[len(added) :] if fits else None
 
 

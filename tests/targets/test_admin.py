@@ -55,6 +55,12 @@ def test_nothing_else_is(path: str) -> None:
         ("/trace", (), "/v2/models/llama", True),
         ("/gpt/sleep", ("/gpt",), "/api", False),
         ("/sleep", ("/",), "", True),
+        ("/sleep", ("/", "/gpt"), "", True),
+        ("/gpt/sleep", ("/", "/gpt"), "", True),
+        ("/gpt/x", ("/gpt",), "/sleep", True),
+        ("/gpt", ("/gpt",), "/sleep/deep", True),
+        ("/other", ("/gpt",), "/sleep", False),
+        ("/x", (), "/sleep", True),
     ],
 )
 def test_what_the_route_takes_off_and_puts_on_counts(
