@@ -30,7 +30,7 @@ IDLE = 0.05
 FIRST_GUESS = 0.85
 """The load at which the search begins."""
 PILOTS = 2
-"""Seeds with which is searched; all of them are run near the answer alone."""
+"""Seeds with which is searched, and that show what overload and death do; all are run near the answer."""
 SHORT = 2_000
 """Requests of a run that tells whether idle servers meet the objective."""
 GOOD_TO, ENDS_TO = 0.02, 0.05
@@ -76,8 +76,10 @@ class Search:
         apart = max(1, count // 12)
         for number in range(-fewer, more + 1):
             servers = count + (number if abs(number) <= 1 else number * apart)
-            if servers >= 1:
+            if servers >= low:
                 self._at(servers)
+            elif servers >= 1 and self._present:  # more comes than they carry: how much matters little
+                self._at(servers, pilots)
         return self._made(count, fewest, most, self._one_dies(count) if self._present else ())
 
     @property
@@ -152,7 +154,8 @@ class Search:
             rate = whole.requests / whole.duration_s
         at_s = DIES_AT * plan.question.requests / rate
         dead = setup._replace(incidents=(*setup.incidents, Incident(at_s, setup.servers[0].name, "fail")))
-        tasks: list[Task] = [task._replace(setup=dead) for task in plan.tasks()]
+        seeds = plan.question.seeds[:PILOTS]
+        tasks: list[Task] = [task._replace(setup=dead) for task in plan.tasks() if task.seed in seeds]
         found = step_of(servers, plan, self._objective, list(sweep(tasks)))
         if self._seen is not None:
             self._seen()
@@ -176,6 +179,8 @@ class Search:
         )
 
     def _whole(self) -> Iterator[Step]:
+        low, _ = self._bounds()
         for servers in sorted({servers for servers, _ in self._runs}):
-            if all((servers, seed) in self._runs for seed in self._question.seeds):
-                yield self._at(servers)
+            done = sum((servers, seed) in self._runs for seed in self._question.seeds)
+            if done == self._all or servers < low:
+                yield self._at(servers, done)
