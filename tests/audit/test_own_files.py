@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,14 @@ SECRETS = (
     "METRICS_PASSWORD",
     "ENGINE_KEY",
 )
+ASKED_FOR = {
+    "f02-vllm-haproxy": {"timeout-below-generation"},
+    "f09-model-runner": {"timeout-below-generation"},
+    "f12-model-in-body": {"check-says-yes"},
+    "f25-gaudi": {"timeout-below-generation"},
+    "f27-replicas": {"check-says-yes"},
+}
+"""What some fleets write, and 'check' warns of."""
 SHIPPED = ["/etc/nginx/nginx.conf", "/etc/nginx/sites-available/default", "/etc/haproxy/haproxy.cfg"]
 SAMPLES = sorted(Path("/usr/share/doc/haproxy/examples").glob("*.cfg"))
 
@@ -45,6 +54,19 @@ def test_nothing_is_found_in_what_lbgen_renders(
     found = report(*mains, every=True)
     assert said(found) == []
     assert [note for note in found.notes if "lbgen.lua" not in note] == []
+
+
+@pytest.mark.parametrize("fleet", sorted(ROOT.glob("tests/fleets/*.yaml")), ids=lambda path: path.stem)
+def test_what_a_fleet_asks_for_is_all_that_is_found(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in re.findall(r"env:([A-Z_]+)|\$\{([A-Z_]+)", fleet.read_text()):
+        monkeypatch.setenv("".join(name), "sk-0123456789")
+    for target in ("nginx", "haproxy"):
+        run(["-q", "render", str(fleet), "-t", target, "-o", str(tmp_path)])  # not every fleet is for both
+    mains = [*tmp_path.glob("*/nginx.conf"), *tmp_path.glob("*/haproxy.cfg")]
+    if mains:
+        assert {one.code for one in report(*mains, every=True).problems} == ASKED_FOR.get(fleet.stem, set())
 
 
 @pytest.mark.parametrize("target", ["nginx", "haproxy"])

@@ -29,7 +29,7 @@ _KEY_HEADERS = r"(?:authorization|x-api-key|api-key|apikey|cookie)"
 
 def _stub_status(view: NginxView) -> Iterator[Finding]:
     for said, level in view.whole.directives("stub_status") if view.passes else ():
-        if not any(level.first(name) for name in _GUARDS) and _is_public(level):
+        if not _is_guarded(level) and _is_public(level):
             yield Finding(
                 said.location,
                 "NGINX's counters are open to every client that reaches this address",
@@ -42,7 +42,7 @@ def _engine_metrics(view: NginxView) -> Iterator[Finding]:
         path = level.block.args[-1].rstrip("/") if level.block.args else ""
         if path != "/metrics" or not level.block.inside("proxy_pass"):
             continue
-        if not any(level.first(name) for name in _GUARDS) and _is_public(level):
+        if not _is_guarded(level) and _is_public(level):
             yield Finding(
                 level.block.location,
                 "the engines' counters are passed on to every client: how much is asked, of which model,"
@@ -55,6 +55,14 @@ def _engine_metrics(view: NginxView) -> Iterator[Finding]:
 def _nginx_metrics(view: NginxView) -> Iterator[Finding]:
     yield from _stub_status(view)
     yield from _engine_metrics(view)
+
+
+def _is_guarded(level: Level) -> bool:
+    """Tell whether some get no answer here: by a rule, by a condition, or since no path leads here."""
+    conditions = [one for block in level.chain for one in block.inside("if")]
+    refused = any(said.value.startswith("4") for one in conditions for said in one.inside("return"))
+    named = level.block.name == "location" and level.block.value.startswith("@")
+    return refused or named or any(level.first(name) for name in _GUARDS)
 
 
 def _is_public(level: Level) -> bool:
@@ -96,7 +104,9 @@ def _shown(section: Section) -> Line | None:
 def _guarded(section: Section) -> bool:
     if section.effective("stats", "auth") or section.effective("stats", "http-request"):
         return True
-    lines = (*section.own("http-request", "deny"), *section.own("http-request", "auth"))
+    if section.own("http-request", "auth"):
+        return True
+    lines = section.own("http-request", "deny")
     text = " ".join(word for line in (*lines, *section.own("acl")) for word in line.words)
     rejects = section.own("tcp-request", "connection", "reject")
     shown = _shown(section)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from lbgen.readers.haproxy import Server
 
 _QUIET_LIMIT = 30_000
+_QUIET_ASKED = 60_000
+"""What 'check' lets a fleet file say without a word."""
 _NGINX_WINDOW = 10_000
 _SHORT_CHECK = 2_000
 _STATUSES = ("http_500", "http_502", "http_503", "http_504", "http_429", "http_403", "http_404")
@@ -30,13 +32,13 @@ _LYING = {
     "/docs": "is answered before a model is loaded",
     "/version": "is answered before a model is loaded",
 }
-_OWN_HEALTH = r"/(?:health|healthz|ready|readyz|health/ready)/?"
+_OWN_HEALTH = r"/(?:health|ready|readyz|health/ready)/?"
 
 
 def _nginx_ejection(view: NginxView) -> Iterator[Finding]:
     for upstream in view.upstreams:
         if len(upstream.servers) > 1:
-            yield from _windows(upstream)
+            yield from _windows(upstream, _QUIET_ASKED if view.generated else _QUIET_LIMIT)
         for one in view.passes_to(upstream) if len(upstream.servers) > 1 else ():
             said = one.level.first("proxy_next_upstream")
             counted = [arg for arg in said.args if arg in _STATUSES[:5]] if said else []
@@ -53,11 +55,11 @@ def _ejects(server: object) -> bool:
     return server.parameter("max_fails") != "0"  # type: ignore[attr-defined, no-any-return]
 
 
-def _windows(upstream: Upstream) -> Iterator[Finding]:
+def _windows(upstream: Upstream, limit: int) -> Iterator[Finding]:
     said = [server for server in upstream.active if _ejects(server) and server.parameter("fail_timeout")]
     for server in said[:1]:
         window = nginx_time(server.parameter("fail_timeout") or "")
-        if window is not None and window > _QUIET_LIMIT:
+        if window is not None and window > limit:
             fails = server.parameter("max_fails") or "1"
             yield Finding(
                 server.location,
