@@ -150,7 +150,7 @@ def folder_of(path: str, target: str) -> Path:
         return place
     if place.name == main:
         return place.parent
-    if place.suffix in {".conf", ".cfg"} or place.exists():
+    if place.suffix in {Path(one.main_file).suffix for one in TARGETS.values()} or place.exists():
         raise click.UsageError(f"--to {path}: name the folder of {target}'s files, or the {main} in it")
     return place
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 import lbgen
 from lbgen.targets.registry import TARGETS
@@ -34,6 +38,22 @@ def test_nothing_outside_of_its_package_names_a_target() -> None:
         if isinstance(node, ast.Constant) and node.value in TARGETS
     ]
     assert named == []
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_rendering_for_one_target_imports_no_words_of_another(target: str) -> None:
+    code = f"""
+import sys
+from lbgen.fleet.load import load
+from lbgen.fleet.source import Source
+from lbgen.render import render
+fleet = load([Source("f.yaml", "pools: {{chat: {{servers: ['gpu-0:8000']}}}}")], targets=["{target}"]).fleet
+render(fleet, "{target}")
+print(*sys.modules, sep="\\n")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    imported = {name.split(".")[2] for name in done.stdout.split() if name.endswith(".outputs")}
+    assert imported == {target}
 
 
 def test_nothing_but_the_registry_imports_a_targets_modules() -> None:

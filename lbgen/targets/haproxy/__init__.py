@@ -5,24 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.features import FEATURES
-from lbgen.targets.haproxy.limits import limits
-from lbgen.targets.haproxy.notes import notes
-from lbgen.targets.haproxy.outputs import outputs
-from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.settings import DIRECTORY, OLDEST, SETTINGS, room
-from lbgen.targets.haproxy.strategies import REFUSALS
-from lbgen.targets.haproxy.support import SUPPORT
 from lbgen.targets.spec import Abilities
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from lbgen.model import Fleet, TargetSettings
+    from lbgen.model import Fleet, Pool, TargetSettings
     from lbgen.problems import Problem
     from lbgen.targets.behaviour import Behaviour
     from lbgen.targets.inventory import Inventory
     from lbgen.targets.program import Checks, Program
-    from lbgen.targets.spec import Output, Part, Room, Secrets, Syntax, Target
+    from lbgen.targets.spec import Output, Part, Room, Row, Secrets, Syntax, Target
+    from lbgen.vocabulary import Refused
 
 
 class Haproxy:
@@ -35,8 +30,6 @@ class Haproxy:
     directory = DIRECTORY
     features = FEATURES
     settings = SETTINGS
-    strategies = REFUSALS
-    support = SUPPORT
     abilities = Abilities(
         queues=True,
         active_checks=True,
@@ -48,7 +41,23 @@ class Haproxy:
 
     def quote(self, text: str) -> Syntax:
         """Return one literal word of HAProxy's language; raises `ValueError`."""
+        from lbgen.targets.haproxy.quoting import quote  # noqa: PLC0415 - where it is rendered for
+
         return quote(text)
+
+    @property
+    def strategies(self) -> Mapping[str, Callable[[Pool, TargetSettings], Refused | None]]:
+        """For each strategy: None when it is rendered, else why not."""
+        from lbgen.targets.haproxy.strategies import REFUSALS  # noqa: PLC0415 - where it is rendered for
+
+        return REFUSALS
+
+    @property
+    def support(self) -> tuple[Row, ...]:
+        """Every key that is not simply rendered by every version."""
+        from lbgen.targets.haproxy.support import SUPPORT  # noqa: PLC0415 - where it is rendered for
+
+        return SUPPORT
 
     @property
     def behaviour(self) -> Behaviour:
@@ -73,10 +82,14 @@ class Haproxy:
 
     def limits(self, fleet: Fleet) -> Iterator[Problem]:
         """Yield what HAProxy of this version cannot do for this fleet."""
+        from lbgen.targets.haproxy.limits import limits  # noqa: PLC0415 - where it is rendered for
+
         return limits(fleet)
 
     def notes(self, fleet: Fleet) -> Iterator[str]:
         """Yield what the configuration costs."""
+        from lbgen.targets.haproxy.notes import notes  # noqa: PLC0415 - where it is rendered for
+
         return notes(fleet)
 
     def read(self, text: str) -> Inventory:
@@ -91,6 +104,8 @@ class Haproxy:
 
     def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         """Return the files to render."""
+        from lbgen.targets.haproxy.outputs import outputs  # noqa: PLC0415 - where it is rendered for
+
         return outputs(fleet, part, secrets)
 
 

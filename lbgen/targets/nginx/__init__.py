@@ -5,23 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.nginx.features import FEATURES
-from lbgen.targets.nginx.limits import limits
-from lbgen.targets.nginx.outputs import outputs
-from lbgen.targets.nginx.quoting import quote
 from lbgen.targets.nginx.settings import DIRECTORY, OLDEST, SETTINGS, room
-from lbgen.targets.nginx.strategies import REFUSALS
-from lbgen.targets.nginx.support import SUPPORT
 from lbgen.targets.spec import Abilities
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from lbgen.model import Fleet, TargetSettings
+    from lbgen.model import Fleet, Pool, TargetSettings
     from lbgen.problems import Problem
     from lbgen.targets.behaviour import Behaviour
     from lbgen.targets.inventory import Inventory
     from lbgen.targets.program import Checks, Program
-    from lbgen.targets.spec import Output, Part, Room, Secrets, Syntax, Target
+    from lbgen.targets.spec import Output, Part, Room, Row, Secrets, Syntax, Target
+    from lbgen.vocabulary import Refused
 
 
 class Nginx:
@@ -34,13 +30,27 @@ class Nginx:
     directory = DIRECTORY
     features = FEATURES
     settings = SETTINGS
-    strategies = REFUSALS
-    support = SUPPORT
     abilities = Abilities(ejects=True, metrics_status=True, proxy_from_all=True)
 
     def quote(self, text: str) -> Syntax:
         """Return one literal word of NGINX's language; raises `ValueError`."""
+        from lbgen.targets.nginx.quoting import quote  # noqa: PLC0415 - where it is rendered for
+
         return quote(text)
+
+    @property
+    def strategies(self) -> Mapping[str, Callable[[Pool, TargetSettings], Refused | None]]:
+        """For each strategy: None when it is rendered, else why not."""
+        from lbgen.targets.nginx.strategies import REFUSALS  # noqa: PLC0415 - where it is rendered for
+
+        return REFUSALS
+
+    @property
+    def support(self) -> tuple[Row, ...]:
+        """Every key that is not simply rendered by every version."""
+        from lbgen.targets.nginx.support import SUPPORT  # noqa: PLC0415 - where it is rendered for
+
+        return SUPPORT
 
     @property
     def behaviour(self) -> Behaviour:
@@ -65,6 +75,8 @@ class Nginx:
 
     def limits(self, fleet: Fleet) -> Iterator[Problem]:
         """Yield what NGINX of this version cannot do for this fleet."""
+        from lbgen.targets.nginx.limits import limits  # noqa: PLC0415 - where it is rendered for
+
         return limits(fleet)
 
     def notes(self, fleet: Fleet) -> Iterator[str]:  # noqa: ARG002 - one signature for all
@@ -83,6 +95,8 @@ class Nginx:
 
     def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         """Return the files to render."""
+        from lbgen.targets.nginx.outputs import outputs  # noqa: PLC0415 - where it is rendered for
+
         return outputs(fleet, part, secrets)
 
 
