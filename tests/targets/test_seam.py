@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGE = Path(lbgen.__file__).parent
-OTHERS_FILES = ("readers/", "audit/", "cli/audit.py")
+OTHERS_FILES = ("readers/", "audit/", "imports/", "cli/audit.py")
 """What reads files that others wrote for NGINX and HAProxy: languages of their own, and no targets."""
 
 
