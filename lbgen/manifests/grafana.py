@@ -98,6 +98,13 @@ PANELS = (
         stacked=True,
     ),
     Panel(
+        "Decisions of affinity",
+        "reqps",
+        "home: to the conversation's server; prompt: to the one that knows its system prompt; moved: its home"
+        " was too full; least: to the one with the least in flight.",
+        (_plain(signals.DECISIONS, "{{pool}} {{decision}}"),),
+    ),
+    Panel(
         "Errors by cause", "reqps",
         "A request may be counted under several causes.",
         (_plain(signals.ERRORS, "{{pool}}: {{cause}}"),),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.engines import ENGINES
+from lbgen.targets.haproxy.learned import counts_decisions
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ QUEUE = "lbgen:pool_queue"
 WAIT = "lbgen:pool_queue_seconds"
 ANSWERS = "lbgen:pool_answers:rate5m"
 ERRORS = "lbgen:pool_errors:rate5m"
+DECISIONS = "lbgen:pool_decisions:rate5m"
 CONNECTIONS = "lbgen:balancer_connections"
 RUNNING = "lbgen:server_running"
 WAITING = "lbgen:server_waiting"
@@ -56,6 +58,7 @@ MEANINGS = {
     WAIT: "the mean time that requests waited, by pool",
     ANSWERS: "answers a second by pool",
     ERRORS: "errors a second by pool and cause",
+    DECISIONS: "why requests of pools with the strategy prefix went where they went",
     CONNECTIONS: "connections of a balancer",
     RUNNING: "requests that an engine computes",
     WAITING: "requests that wait in an engine",
@@ -86,7 +89,8 @@ def untold(order: Order) -> Iterator[str]:
     told = {rule.record for rule in recordings(order)}
     title = TARGETS[order.target].title
     capped = any(pool.cap(server) for pool in order.fleet.pools for server in pool.servers)
-    told |= set(OF_ENGINES) | (set() if capped else {CAP})
+    homes = any(pool.strategy.name == "prefix" for pool in order.fleet.pools)
+    told |= set(OF_ENGINES) | (set() if capped else {CAP}) | (set() if homes else {DECISIONS})
     missing = [MEANINGS[name] for name in MEANINGS if name not in told]
     if missing:
         yield f"{title} does not tell: {'; '.join(missing)}. Its access log does, request by request."
@@ -177,6 +181,9 @@ def _haproxy(fleet: Fleet) -> Iterator[Recording]:
     for cause, name, *matchers in _CAUSES:
         expr = f"sum by ({BY_POOL}) (rate({of(f'backend_{name}_total', *matchers)}[5m]))"
         yield Recording(ERRORS, expr, {"cause": cause})
+    if any(counts_decisions(fleet, pool) for pool in fleet.pools):
+        decisions = _series(fleet, "lbgen_decisions_total")
+        yield Recording(DECISIONS, f"sum by ({BY_POOL}, decision) (rate({decisions}[5m]))")
     process = _series(fleet, "haproxy_process_current_connections")
     yield Recording(CONNECTIONS, f"sum by (fleet, instance) ({process})")
 

@@ -56,8 +56,8 @@ metrics: {bind: "8404", allow: [10.0.0.0/8]}
 METRICS = 'metrics: {bind: "127.0.0.1:8404"}'
 
 
-def kinds(target: str) -> str:
-    return KINDS % ("kv_cache" if target == "haproxy" else "least_conn")
+def kinds(target: str, strategy: str = "") -> str:
+    return KINDS % (strategy or ("kv_cache" if target == "haproxy" else "least_conn"))
 
 
 def order_of(text: str, target: str, form: str = "prometheus") -> Order:
@@ -110,6 +110,21 @@ def test_prometheus_takes_the_files_of_all_engines(target, tmp_path):
     [first, old] = jobs["kinds.of-engines-sgl.ang"]["static_configs"]
     assert "state" not in first["labels"]
     assert (old["labels"]["server"], old["labels"]["state"]) == ("old", "drain")
+
+
+@pytest.mark.parametrize(("version", "counted"), [("2.6", False), ("2.8", True)])
+def test_decisions_are_read_where_a_counter_is_left_for_them(version, counted, tmp_path):
+    text = kinds("haproxy", "prefix") + f'targets: {{haproxy: {{version: "{version}"}}}}\n'
+    files = written(text, "haproxy", "prometheus", tmp_path)
+    job = jobs_of(files["prometheus.yml"]).get("kinds.of-engines-haproxy-decisions")
+    assert (job is not None) == counted
+    assert ("lbgen:pool_decisions:rate5m" in files["rules.yml"]) == counted
+    assert ("does not tell: why requests" in files["rules.yml"]) == (not counted)
+    if job is not None:
+        assert job["metrics_path"] == "/decisions"
+        assert [one["labels"]["role"] for one in job["static_configs"]] == ["decisions"]
+    by_default = written(kinds("haproxy"), "haproxy", "prometheus", tmp_path)["rules.yml"]
+    assert "why requests" not in by_default
 
 
 def test_certificates_are_asked_for_by_each_host(tmp_path):
@@ -199,7 +214,8 @@ def test_the_dashboard_asks_for_what_is_recorded(target, tmp_path):
 
 def test_each_series_is_shown_or_used(tmp_path):
     shown = {query.series for panel in PANELS for query in panel.queries}
-    rules = written(kinds("haproxy"), "haproxy", "prometheus", tmp_path)["rules.yml"]
+    text = kinds("haproxy", "prefix") + 'targets: {haproxy: {version: "2.8"}}\n'
+    rules = written(text, "haproxy", "prometheus", tmp_path)["rules.yml"]
     for name in MEANINGS:
         assert name in shown or rules.count(name) > 1, name
 

@@ -33,6 +33,8 @@ _TABLE = f"stick-table type string len 48 size 100k expire 30m peers {PEERS}"
 """48: a digest in hexadecimal. 30 min: about as long as a busy server's cache keeps what nobody uses."""
 _CONVERSATION, _PROMPT, _HOME, _LOAD = "txn.lb_home_of", "txn.lb_prompt", "txn.lb_home", "txn.lb_load"
 _DECISION = "txn.lb_decision"
+DECISIONS = ("home", "prompt", "least", "moved")
+"""Why a request goes where it does."""
 HASHED = _CONVERSATION
 """What is hashed where nothing is learned."""
 
@@ -73,7 +75,8 @@ def _counted(fleet: Fleet, pool: Pool) -> Mapping[str, int]:
     """Return what is counted of a pool's requests, the most important first, and by which counter.
 
     What each prompt has in flight, the requests of all prompts, what each conversation has in flight. Where
-    prompts alone decide (`key: system_prompt`) a popular one stays at its home while that has room.
+    prompts alone decide (`key: system_prompt`) a popular one stays at its home while that has room. Last,
+    for people alone, the decisions.
     """
     if not sticks(fleet, pool):
         return {}
@@ -82,6 +85,7 @@ def _counted(fleet: Fleet, pool: Pool) -> Mapping[str, int]:
         *(("prompt",) if by.prompt else ()),
         *(("all",) if by.prompt and by.by_conversation else ()),
         *(("conversation",) if by.by_conversation else ()),
+        *(("decision",) if fleet.metrics else ()),
     )
     first = counters(fleet)
     free = (
@@ -97,6 +101,19 @@ def learned_tables(fleet: Fleet) -> Iterator[Section]:
             counted = " store conn_cur,http_req_rate(1m)" if "prompt" in _counted(fleet, pool) else ""
             table = syntax(f"{_TABLE}{counted}")
             yield Section(Syntax(f"backend {_prompts(pool)} from lbgen"), table)
+        if counts_decisions(fleet, pool):
+            table = syntax("stick-table type string len 8 size 16 store http_req_cnt")
+            yield Section(Syntax(f"backend {decisions_table(pool)} from lbgen"), table)
+
+
+def counts_decisions(fleet: Fleet, pool: Pool) -> bool:
+    """Tell whether a counter is left for the decisions about a pool's requests."""
+    return "decision" in _counted(fleet, pool)
+
+
+def decisions_table(pool: Pool) -> str:
+    """Return the table that counts them. Not shared with peers, which would put their counts in its place."""
+    return f"decisions:{pool.name}"
 
 
 def learned_lines(fleet: Fleet, pool: Pool) -> Iterator[str]:
@@ -131,6 +148,8 @@ def learned_rules(fleet: Fleet, pool: Pool, ids: Mapping[str, int]) -> Iterator[
     for decision, instead in (("prompt", "least"), ("home", "moved")):
         yield "http-request set-var(txn.lb_room) var(txn.lb_room),add(txn.lb_excess)"
         yield f"http-request set-var({_DECISION}) str({instead}) if {_decided(decision)} !{room}"
+    if "decision" in counted:
+        yield f"http-request track-sc{counted['decision']} var({_DECISION}) table {decisions_table(pool)}"
 
 
 def hashed_rules(pool: Pool) -> Iterator[str]:

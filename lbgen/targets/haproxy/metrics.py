@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import live_body
 from lbgen.targets.haproxy.binds import plain_binds
+from lbgen.targets.haproxy.learned import DECISIONS, counts_decisions, decisions_table
 from lbgen.targets.haproxy.rules import Rules
 from lbgen.targets.haproxy.status import ok_rule, ready_rules
 from lbgen.targets.haproxy.views import Frontend, syntax
@@ -41,6 +42,10 @@ def metrics_frontend(made: Assembly) -> Iterator[Frontend]:
         digest = f"req.fhdr(Authorization),sha2(256),hex,map_str({made.file(METRICS_FILE)})"
         rules.add("http-request auth realm metrics", f"!{{ {digest} -m found }}")
     rules.add("http-request use-service prometheus-exporter", "{ var(txn.lb_path) -m str /metrics }")
+    page = _decisions(made)
+    if page:
+        answer = 'http-request return status 200 content-type "text/plain; version=0.0.4"'
+        rules.add(f'{answer} lf-string "{page}"', "{ var(txn.lb_path) -m str /decisions }")
     rules.add(refuse("not_found"), "!{ var(txn.lb_path) -m beg /stats }")
     yield Frontend(
         Syntax("lb:metrics"),
@@ -49,6 +54,18 @@ def metrics_frontend(made: Assembly) -> Iterator[Frontend]:
         syntax(*rules.lines),
         (),
     )
+
+
+def _decisions(made: Assembly) -> str:
+    """Return a page for Prometheus with what HAProxy's own has not: why requests went where they went."""
+    lines = [
+        f'lbgen_decisions_total{{pool=\\"{pool.name}\\",decision=\\"{word}\\"}} '
+        f"%[str({word}),table_http_req_cnt({decisions_table(pool)})]\\n"
+        for pool in made.fleet.pools
+        if counts_decisions(made.fleet, pool)
+        for word in DECISIONS
+    ]
+    return "".join(["# TYPE lbgen_decisions_total counter\\n", *lines]) if lines else ""
 
 
 def metrics_text(made: Assembly) -> str:
