@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lbgen.manifests import signals
 from lbgen.manifests.scrapes import AGENT, BALANCER, ENGINE, has_certificates
+from lbgen.manifests.signals import recordings
+from lbgen.targets import telling
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,7 +46,7 @@ class Alert(NamedTuple):
 
 def alerts(order: Order) -> tuple[Alert, ...]:
     """Return the alerts for one target of a fleet: those whose series are recorded."""
-    told = {rule.record for rule in signals.recordings(order)}
+    told = {rule.record for rule in recordings(order)}
     return (*_servers(order, told), *_pools(order, told), *_others(order))
 
 
@@ -58,22 +60,22 @@ def _quoted(text: str) -> str:
 
 
 def _servers(order: Order, told: set[str]) -> Iterator[Alert]:
-    if signals.OUT in told:
-        drained = f"max_over_time({_of(order, signals.DRAINED)}[2h]) == 1"
+    if telling.OUT in told:
+        drained = f"max_over_time({_of(order, telling.DRAINED)}[2h]) == 1"
         yield Alert(
             "ServerOut",
-            f"{_of(order, signals.OUT)} == 1 unless on ({signals.BY_SERVER}) {drained}",
+            f"{_of(order, telling.OUT)} == 1 unless on ({telling.BY_SERVER}) {drained}",
             "1m",
             "warning",
             "{{ $labels.pool }}/{{ $labels.server }} is out",
             "It takes no requests, and nobody drained it within two hours: look at the engine's log.",
         )
-    if order.target != "nginx":  # there, it is what says that a server is out
-        out = f"{_of(order, signals.OUT)} == 1"
+    if TARGETS[order.target].abilities.active_checks:  # without them, it is what says that a server is out
+        out = f"{_of(order, telling.OUT)} == 1"
         up = _of(order, "up", f"role={_quoted(ENGINE)}")
         yield Alert(
             "EngineNotRead",
-            f"{up} == 0 unless on ({signals.BY_SERVER}) {out}",
+            f"{up} == 0 unless on ({telling.BY_SERVER}) {out}",
             "5m",
             "info",
             "{{ $labels.pool }}/{{ $labels.server }} serves, but its metrics cannot be read",
@@ -82,47 +84,47 @@ def _servers(order: Order, told: set[str]) -> Iterator[Alert]:
 
 
 def _pools(order: Order, told: set[str]) -> Iterator[Alert]:
-    if signals.ALIVE in told:
+    if telling.ALIVE in told:
         empty = [pool.name for pool in order.fleet.pools if pool.allow_empty and not pool.servers]
         but = [f"pool!~{_quoted('|'.join(empty).replace('.', '[.]'))}"] if empty else []
         yield Alert(
             "NobodyAtHome",
-            f"{_of(order, signals.ALIVE, *but)} == 0",
+            f"{_of(order, telling.ALIVE, *but)} == 0",
             "30s",
             "critical",
             "pool {{ $labels.pool }} has no server that can take requests",
             "Its requests fail. Start an engine, or send its requests to another pool.",
         )
-    if signals.QUEUE in told:
+    if telling.QUEUE in told:
         yield from _queues(order)
-    if signals.CAP in told and signals.IN_FLIGHT in told:
-        used, cap = (_of(order, name) for name in (signals.IN_FLIGHT, signals.CAP))
-        by = f"sum by ({signals.BY_POOL})"
+    if telling.CAP in told and telling.IN_FLIGHT in told:
+        used, cap = (_of(order, name) for name in (telling.IN_FLIGHT, telling.CAP))
+        by = f"sum by ({telling.BY_POOL})"
         yield Alert(
             "PoolNearlyFull",
-            f"{by} ({used} and on ({signals.BY_SERVER}) {cap}) / {by} ({cap}) > {NEARLY}",
+            f"{by} ({used} and on ({telling.BY_SERVER}) {cap}) / {by} ({cap}) > {NEARLY}",
             "10m",
             "warning",
             "pool {{ $labels.pool }} uses {{ $value | humanizePercentage }} of max_in_flight",
             "More requests would wait. Add servers, or raise max_in_flight where the engines have room.",
         )
-    if signals.FIRST_TOKEN in told:
+    if telling.FIRST_TOKEN in told:
         limit = order.first_token_s
         yield Alert(
             "FirstTokensLate",
-            f"{_of(order, signals.FIRST_TOKEN, 'quantile=' + _quoted('0.95'))} > {limit:g}",
+            f"{_of(order, telling.FIRST_TOKEN, 'quantile=' + _quoted('0.95'))} > {limit:g}",
             "5m",
             "warning",
             "first tokens of {{ $labels.pool }} come late: P95 {{ $value | humanizeDuration }}",
             f"More than 5 % take longer than {limit:g} s, by the engines' own clocks, which do not see the "
             "balancer's queue. Look for long prompts, full KV caches, and lost prefix caches.",
         )
-    if signals.ERRORS in told:
-        failed = _of(order, signals.ERRORS, 'cause="answers with a status of 5xx"')
-        on = f"on ({signals.BY_POOL})"
+    if telling.ERRORS in told:
+        failed = _of(order, telling.ERRORS, 'cause="answers with a status of 5xx"')
+        on = f"on ({telling.BY_POOL})"
         yield Alert(
             "RequestsFail",
-            f"{failed} / {on} {_of(order, signals.ANSWERS)} > {OFTEN}",
+            f"{failed} / {on} {_of(order, telling.ANSWERS)} > {OFTEN}",
             "5m",
             "warning",
             "{{ $value | humanizePercentage }} of the requests to {{ $labels.pool }} fail",
@@ -131,7 +133,7 @@ def _pools(order: Order, told: set[str]) -> Iterator[Alert]:
 
 
 def _queues(order: Order) -> Iterator[Alert]:
-    queue = _of(order, signals.QUEUE)
+    queue = _of(order, telling.QUEUE)
     yield Alert(
         "QueueGrows",
         f"min_over_time({queue}[5m]) > 0 and deriv({queue}[5m]) > 0",
@@ -140,12 +142,12 @@ def _queues(order: Order) -> Iterator[Alert]:
         "the queue of {{ $labels.pool }} grows: {{ $value }} requests at the least",
         "It has not been empty for ten minutes, and grows: more comes in than the servers finish.",
     )
-    if order.target == "nginx":
-        return  # it has no queue: what waits, waits in the engines, without a limit
+    if not TARGETS[order.target].abilities.queues:
+        return  # what waits, waits in the engines, without a limit
     for pool, size in ((pool.name, pool.queue.size) for pool in order.fleet.pools if pool.queue.size):
         yield Alert(
             "QueueNearlyFull",
-            f"{_of(order, signals.QUEUE, f'pool={_quoted(pool)}')} > {round(NEARLY * size)}",
+            f"{_of(order, telling.QUEUE, f'pool={_quoted(pool)}')} > {round(NEARLY * size)}",
             "1m",
             "critical",
             f"{{{{ $value }}}} requests wait for {pool}, of queue.size {size}",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lbgen.manifests import signals
 from lbgen.manifests.order import Made
 from lbgen.manifests.prometheus import metrics_of
 from lbgen.manifests.signals import recordings, untold
 from lbgen.render import RenderedFile, header
+from lbgen.targets import telling
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
@@ -56,42 +56,42 @@ PANELS = (
     Panel(
         "Requests in flight by server", "short",
         "Sent and not yet answered in full. Dashes: max_in_flight.",
-        (_plain(signals.IN_FLIGHT, _SERVER), _plain(signals.CAP, f"{_SERVER} cap")),
+        (_plain(telling.IN_FLIGHT, _SERVER), _plain(telling.CAP, f"{_SERVER} cap")),
     ),
     Panel(
         "Requests that wait", "short",
         "By pool, in the balancer; where it has no queue, in the engines.",
-        (_plain(signals.QUEUE, _POOL),),
+        (_plain(telling.QUEUE, _POOL),),
     ),
     Panel(
         "Requests that engines compute, and that wait in them", "short",
         "By the engines' own count, which other clients of theirs are part of.",
-        (_plain(signals.RUNNING, f"{_SERVER} running"), _plain(signals.WAITING, f"{_SERVER} waiting")),
+        (_plain(telling.RUNNING, f"{_SERVER} running"), _plain(telling.WAITING, f"{_SERVER} waiting")),
     ),
     Panel(
         "Servers out", "short",
         "1: out; drained servers are shown apart.",
-        (_plain(signals.OUT, f"{_SERVER} out"), _plain(signals.DRAINED, f"{_SERVER} drained")),
+        (_plain(telling.OUT, f"{_SERVER} out"), _plain(telling.DRAINED, f"{_SERVER} drained")),
     ),
     Panel(
         "Time to the first token", "s",
         "As engines measure it, from a request's arrival there, without the balancer's queue. No balancer "
         "sees it: engines such as vLLM send the headers of an answer before its first token.",
-        (_plain(signals.FIRST_TOKEN, _QUANTILE), _plain(signals.WAIT, f"{_POOL} mean wait in the balancer")),
+        (_plain(telling.FIRST_TOKEN, _QUANTILE), _plain(telling.WAIT, f"{_POOL} mean wait in the balancer")),
     ),
     Panel(
         "Time of whole answers", "s",
         "As engines measure it.",
-        (_plain(signals.ANSWER, _QUANTILE),),
+        (_plain(telling.ANSWER, _QUANTILE),),
     ),
     Panel(
         "Share of requests by server", "percentunit",
         "Of a pool's answers of the last five minutes.",
         (
             Query(
-                signals.REQUESTS,
-                f"{signals.REQUESTS}{{}} / on (fleet, pool) group_left () "
-                f"sum by ({signals.BY_POOL}) ({signals.REQUESTS}{{}})",
+                telling.REQUESTS,
+                f"{telling.REQUESTS}{{}} / on (fleet, pool) group_left () "
+                f"sum by ({telling.BY_POOL}) ({telling.REQUESTS}{{}})",
                 _SERVER,
             ),
         ),
@@ -102,27 +102,27 @@ PANELS = (
         "reqps",
         "home: to the conversation's server; prompt: to the one that knows its system prompt; moved: its home"
         " was too full; least: to the one with the least in flight.",
-        (_plain(signals.DECISIONS, "{{pool}} {{decision}}"),),
+        (_plain(telling.DECISIONS, "{{pool}} {{decision}}"),),
     ),
     Panel(
         "Errors by cause", "reqps",
         "A request may be counted under several causes.",
-        (_plain(signals.ERRORS, "{{pool}}: {{cause}}"),),
+        (_plain(telling.ERRORS, "{{pool}}: {{cause}}"),),
     ),
     Panel(
         "Prompt tokens found in prefix caches", "percentunit",
         "What affinity is for: the share of prompt tokens that engines did not have to compute again.",
-        (_plain(signals.PREFIX_HITS, _POOL),),
+        (_plain(telling.PREFIX_HITS, _POOL),),
     ),
     Panel(
         "KV cache in use", "percentunit",
         "Of each engine.",
-        (_plain(signals.KV_USAGE, _SERVER),),
+        (_plain(telling.KV_USAGE, _SERVER),),
     ),
     Panel(
         "Connections", "short",
         "Of each balancer, idle ones too.",
-        (Query(signals.CONNECTIONS, f'{signals.CONNECTIONS}{{fleet="$fleet"}}', "{{instance}}"),),
+        (Query(telling.CONNECTIONS, f'{telling.CONNECTIONS}{{fleet="$fleet"}}', "{{instance}}"),),
     ),
 )  # fmt: skip
 

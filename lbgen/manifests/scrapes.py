@@ -8,7 +8,7 @@ from lbgen.engines import ENGINES
 from lbgen.fleet.rules.rule import is_everywhere, is_loopback
 from lbgen.model import State
 from lbgen.strategies.registry import STRATEGIES
-from lbgen.targets.haproxy.learned import counts_decisions
+from lbgen.targets.telling import told_by
 from lbgen.units import Address
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ EXPORTER = "127.0.0.1:9115"
 MODULE = "lbgen_certificate"
 """The blackbox exporter's module that makes a TLS connection."""
 PASSWORD_FILE = "secrets/metrics-password"  # noqa: S105 - a path
-BALANCER, DECISIONS, ENGINE, AGENT, CERTIFICATE = "balancer", "decisions", "engine", "agent", "certificate"
+BALANCER, ENGINE, AGENT, CERTIFICATE = "balancer", "engine", "agent", "certificate"
 """The label `role` of what is read."""
 
 Job = dict[str, Any]
@@ -40,8 +40,8 @@ class Scrapes(NamedTuple):
 def scrapes(order: Order, metrics: Metrics) -> Scrapes:
     """Return what is read for one target of a fleet."""
     jobs: list[Job] = [_balancers(order, metrics)]
-    if order.target == "haproxy" and any(counts_decisions(order.fleet, pool) for pool in order.fleet.pools):
-        jobs.append(_decisions(jobs[0]))
+    pages = told_by(order.target).pages(order.fleet)
+    jobs += [_page(jobs[0], name, path) for name, path in pages.items()]
     notes = list(_notes(order, metrics))
     for pool in order.fleet.pools:
         job = _engine(order, pool)
@@ -126,24 +126,21 @@ def _balancers(order: Order, metrics: Metrics) -> Job:
         }
         for where, name in reached.items()
     ]
-    if order.target == "haproxy":
-        # HAProxy calls a pool `proxy`, as it does listeners and tables.
+    label = told_by(order.target).pool_label
+    if label:
         pools = "|".join(pool.name.replace(".", "[.]") for pool in fleet.pools)
         job["metric_relabel_configs"] = [
-            {"source_labels": ["proxy"], "regex": f"({pools})", "target_label": "pool"}
+            {"source_labels": [label], "regex": f"({pools})", "target_label": "pool"}
         ]
     return job
 
 
-def _decisions(balancers: Job) -> Job:
-    """Return the job that reads what HAProxy counts beside its own metrics."""
-    read = [{**one, "labels": {**one["labels"], "role": DECISIONS}} for one in balancers["static_configs"]]
-    own = {
-        "job_name": f"{balancers['job_name']}-decisions",
-        "metrics_path": "/decisions",
-        "static_configs": read,
-    }
-    return own | {key: balancers[key] for key in ("basic_auth",) if key in balancers}
+def _page(balancers: Job, name: str, path: str) -> Job:
+    """Return the job that reads a further page of the balancers."""
+    read = [{**one, "labels": {**one["labels"], "role": name}} for one in balancers["static_configs"]]
+    asked = {key: balancers[key] for key in ("basic_auth",) if key in balancers}
+    own = {"job_name": f"{balancers['job_name']}-{name}", "metrics_path": path}
+    return own | asked | {"static_configs": read}
 
 
 def _engine(order: Order, pool: Pool) -> Job | None:

@@ -14,9 +14,10 @@ from lbgen.fleet.source import Source
 from lbgen.manifests import WATCHING, packed
 from lbgen.manifests.grafana import PANELS
 from lbgen.manifests.order import Order
-from lbgen.manifests.signals import MEANINGS, recordings
+from lbgen.manifests.signals import recordings
 from lbgen.secret_values import StandInSecrets
 from lbgen.targets.registry import TARGETS
+from lbgen.targets.telling import MEANINGS
 from tests.manifests.promtool import promtool
 
 TESTS = Path(__file__).parents[1]
