@@ -33,9 +33,9 @@ def command(console: Console, paths: tuple[str, ...], output: str | None, strict
     """Make a fleet file of an existing nginx.conf or haproxy.cfg.
 
     PATH is a configuration file (includes are followed), a part of one, a folder of them, a Compose file
-    that mounts one, or - for standard input. The fleet file goes to standard output or to a new file; what
-    it does not say is listed on standard error, each directive with its line. Keys and passwords become
-    references: their values are not copied.
+    that mounts one, LiteLLM's config.yaml with a model_list, or - for standard input. The fleet file goes
+    to standard output or to a new file; what it does not say is listed on standard error, each directive
+    with its line. Keys and passwords become references: their values are not copied.
     """
     from lbgen.imports.whole import import_configurations  # noqa: PLC0415 - it takes crossplane
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_network
 
 from lbgen.units import format_duration, format_size, parse_duration, parse_size
 
@@ -36,6 +37,14 @@ def duration(milliseconds: int) -> str:
     text = format_duration(milliseconds)
     parse_duration(text)
     return text
+
+
+def network(text: str) -> str:
+    """Return a network without bits behind its prefix, which both programs ignore."""
+    try:
+        return str(ip_network(text, strict=False)) if "/" in text else text
+    except ValueError:
+        return text
 
 
 def size(text: str) -> str | None:

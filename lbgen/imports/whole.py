@@ -7,17 +7,20 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.source import Document, Source, read
+from lbgen.imports.compose import Compose, add_engines, read_compose
 from lbgen.imports.draft import GENERATED, Draft, Said
 from lbgen.imports.haproxy.whole import read_haproxy
 from lbgen.imports.ledger import Entry, Fate, Ledger, summary
+from lbgen.imports.litellm import read_litellm
 from lbgen.imports.nginx.whole import read_nginx
 from lbgen.imports.text import fleet_text
 from lbgen.problems import FleetError, LbgenError, Location, Problem, Severity, path_text
-from lbgen.readers.files import read_configurations
+from lbgen.readers.files import Configurations, read_configurations
+from lbgen.reading import read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from lbgen.imports.draft import Tree
     from lbgen.problems import Path
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from lbgen.readers.nginx import Nginx
 
 _NAME = "fleet.yaml"
+_GUARDS = {("auth",), ("allow",), ("deny",)}
 _NEEDED = {"address", "pool", "respond"}
 """Keys that their mapping cannot be without."""
 
@@ -38,7 +42,7 @@ class Imported(NamedTuple):
     """What could not be read of the configurations, and what is wrong with the fleet still."""
     secrets: tuple[tuple[str, str, Location], ...]
     """References that have to be filled: ``env:NAME``, what it is, and where the secret stood."""
-    texts: dict[str, str]
+    names: tuple[str, ...]
     """The files that were read."""
 
     def text(self, *, comments: bool) -> str:
@@ -48,39 +52,86 @@ class Imported(NamedTuple):
 
 def import_configurations(paths: Sequence[str]) -> Imported:
     """Return the fleet that configurations describe; raises `LbgenError` where there is none in them."""
-    found = read_configurations(paths)
-    read: list[Nginx | Haproxy] = [*found.nginx, *([found.haproxy] if found.haproxy else [])]
-    problems = [problem for one in read for problem in one.problems]
-    wrong = [problem for problem in problems if problem.code == "configuration-syntax"]
-    if wrong:
-        raise FleetError(wrong)
-    if not read:
-        names = ", ".join(found.others)
-        raise LbgenError(f"{names}: neither a configuration of NGINX nor one of HAProxy")
-    problems += [_no_configuration(name) for name in found.others]
-    rendered = [name for one in read for name, text in one.texts.items() if text.startswith(GENERATED)]
+    found, compose, documents = _found(paths)
+    configurations: list[Nginx | Haproxy] = [*found.nginx, *([found.haproxy] if found.haproxy else [])]
+    _refuse(found, configurations, documents)
     draft, ledger = Draft(), Ledger()
-    problems = _unread(problems, ledger)
+    problems = [problem for one in configurations for problem in one.problems]
+    problems = [*_unread(problems, ledger), *map(_no_configuration, found.others)]
     if found.nginx:
         read_nginx(found.nginx, draft, ledger)
     if found.haproxy is not None:
         read_haproxy(found.haproxy, draft, ledger)
-    texts: dict[str, str] = {}
-    for one in read:
-        texts |= one.texts
+    for name, document in documents.items():
+        read_litellm(name, document, draft, ledger)
+    if compose is not None:
+        add_engines(draft, compose)
     if not draft.pools:
         names = ", ".join(paths)
         raise LbgenError(f"{names}: no server of a pool is named there, so there is no fleet to make of it")
+    texts = {name: text for one in configurations for name, text in one.texts.items()}
+    tree = _finished(draft, ledger)
+    problems += [*_mended(tree, ledger), *_rendered(texts)]
+    names_read = (*texts, *documents)
+    return Imported(tree, ledger.entries(), tuple(problems), tuple(draft.secrets), names_read)
+
+
+def _refuse(
+    found: Configurations, configurations: Sequence[Nginx | Haproxy], documents: Mapping[str, Document]
+) -> None:
+    """Raise for what cannot be read, or is no configuration at all."""
+    problems = [problem for one in configurations for problem in one.problems]
+    wrong = [problem for problem in problems if problem.code == "configuration-syntax"]
+    if wrong:
+        raise FleetError(wrong)
+    if not configurations and not documents:
+        names = ", ".join(found.others)
+        raise LbgenError(f"{names}: neither a configuration of NGINX nor one of HAProxy")
+
+
+def _finished(draft: Draft, ledger: Ledger) -> Tree:
+    """Return the draft's tree, with what follows from all of it."""
     _stand_by(draft)
+    _without_empty(draft.listeners, ledger)
     for listener in draft.listeners.values() if draft.clients else ():
         listener.setdefault("auth", Said("none", beside="no key was asked for"))
-    tree = draft.tree()
-    problems += _mended(tree, ledger)
-    for name in rendered[:1]:
-        message = "lbgen rendered this file: only its pools are read back"
-        hint = "the fleet that it was made from is lbgen-fleet.yaml beside it"
-        problems.append(Problem("rendered-file", message, (), Severity.WARNING, hint, Location(name, 1, 1)))
-    return Imported(tree, ledger.entries(), tuple(problems), tuple(draft.secrets), texts)
+    return draft.tree()
+
+
+def _rendered(texts: Mapping[str, str]) -> list[Problem]:
+    """Return a warning where lbgen rendered what was read."""
+    names = [name for name, text in texts.items() if text.startswith(GENERATED)]
+    message = "lbgen rendered this file: only its pools are read back"
+    hint = "the fleet that it was made from is lbgen-fleet.yaml beside it"
+    place = Location(names[0], 1, 1) if names else None
+    return [Problem("rendered-file", message, (), Severity.WARNING, hint, place)] if names else []
+
+
+def _found(paths: Sequence[str]) -> tuple[Configurations, Compose | None, dict[str, Document]]:
+    """Return the configurations that are named, or that Compose files mount, and LiteLLM's by name."""
+    plain: list[str] = []
+    compose: Compose | None = None
+    documents: dict[str, Document] = {}
+    for path in paths:
+        document = _yaml(path) if path.endswith((".yml", ".yaml")) else None
+        whole = document.plain() if document is not None else {}
+        if document is not None and isinstance(whole.get("model_list"), list):
+            documents[path] = document
+        elif isinstance(whole.get("services"), dict):
+            configs = whole.get("configs")
+            compose = read_compose(path, whole["services"], configs if isinstance(configs, dict) else {})
+            plain += compose.configurations
+        else:
+            plain.append(path)
+    return read_configurations(plain), compose, documents
+
+
+def _yaml(path: str) -> Document | None:
+    try:
+        root, _ = read(Source(path, read_text(path, errors="replace")))
+    except OSError as error:
+        raise LbgenError(f"{path}: cannot be read: {error.strerror}") from None
+    return Document(root) if root is not None else None
 
 
 def _no_configuration(name: str) -> Problem:
@@ -105,6 +156,7 @@ def _unread(problems: Iterable[Problem], ledger: Ledger) -> list[Problem]:
 
 def _stand_by(draft: Draft) -> None:
     """Mark pools that no route leads to."""
+    by_models = any("routes" not in tree for tree in draft.listeners.values())
     reached = {
         name
         for tree in draft.listeners.values()
@@ -112,7 +164,7 @@ def _stand_by(draft: Draft) -> None:
         for name in (said.value.get("pool"), *said.value.get("split", ()))
     }
     for name, tree in draft.pools.items():
-        if name not in reached and (draft.listeners or len(draft.pools) > 1):
+        if name not in reached and not by_models and (draft.listeners or len(draft.pools) > 1):
             tree["standby"] = Said(value=True, beside="nothing that was carried over leads here")
 
 
@@ -124,14 +176,29 @@ def _mended(tree: Tree, ledger: Ledger) -> list[Problem]:
         errors = [problem for problem in loaded.problems if problem.is_error]
         if not errors or not any(_take_out(tree, problem, ledger) for problem in errors):
             return errors
+        _without_empty(tree.get("listeners", {}), ledger)
+        for pool in tree["pools"].values():
+            if pool.get("servers") == []:
+                pool["allow_empty"] = Said(value=True, place=None)
+                del pool["servers"]
         for key in [key for key, value in tree.items() if value == {}]:
             del tree[key]
     return errors
 
 
+def _without_empty(listeners: dict[str, Tree], ledger: Ledger) -> None:
+    """Take out listeners none of whose routes was carried over."""
+    for name in [name for name, listener in listeners.items() if listener.get("routes") == []]:
+        bind = listeners.pop(name)["bind"]
+        if bind.place is not None:
+            ledger.left(bind.place, "nothing that was carried over answers requests here")
+
+
 def _take_out(tree: Tree, problem: Problem, ledger: Ledger) -> bool:
     """Remove the value that an error is about; return whether there was one that can be missed."""
     node: Any = tree
+    if problem.path[:1] == ("clients",) or problem.path[2:3] in _GUARDS:
+        return False  # what guards a listener is not taken out
     for depth, step in enumerate(problem.path):
         inner = node.get(step) if isinstance(node, dict) else node[step] if _within(node, step) else None
         if isinstance(inner, Said):
@@ -168,7 +235,7 @@ def _stand_ins(text: str) -> dict[str, str]:
 
 def _head(imported: Imported) -> list[str]:
     """Return the comments at the head of a fleet file."""
-    names = ", ".join(sorted(imported.texts))
+    names = ", ".join(sorted(imported.names))
     lines = [f"Made of {names}: {summary(imported.entries)}."]
     lines += ["Behind each value stands where it is from; what the fleet says in full: lbgen show FILE."]
     left = [entry for entry in imported.entries if entry.fate is Fate.LEFT]

@@ -18,7 +18,10 @@ def fixed_answer(line: Line) -> dict[str, Any] | None:
             body = line.after("lf-string")
             if body is None or "%" in body:
                 return None
-        answer: dict[str, Any] = {"status": int(line.after("status") or 200)}
+        status = line.after("status") or "200"
+        if not status.isdecimal():
+            return None
+        answer: dict[str, Any] = {"status": int(status)}
         if body:
             answer["body"] = body
         kind = line.after("content-type")

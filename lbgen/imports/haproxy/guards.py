@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.fleet.schema.listener import LISTENER
 from lbgen.imports.draft import Said, free_name
-from lbgen.imports.values import haproxy_time
+from lbgen.imports.values import haproxy_time, network
 
 if TYPE_CHECKING:
     from lbgen.imports.draft import Tree
-    from lbgen.imports.haproxy.conditions import Condition, Term
     from lbgen.imports.haproxy.front import Front
     from lbgen.imports.haproxy.reading import Reading
+    from lbgen.imports.haproxy.terms import Condition, Term
     from lbgen.readers.haproxy import Line
 
 _LISTENER_KEYS = frozenset(field.name for field in LISTENER.fields)
@@ -80,7 +80,7 @@ def read_networks(reading: Reading, front: Front, line: Line, condition: Conditi
     key = "allow" if term.negated else "deny"
     if key not in _LISTENER_KEYS or not values:
         return False
-    front.networks[key] = Said(list(values), line.location)
+    front.networks[key] = Said([network(value) for value in values], line.location)
     reading.carry([line, *condition.lines])
     return True
 

@@ -15,9 +15,9 @@ from lbgen.imports.haproxy.rewrites import rewrite_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lbgen.imports.haproxy.conditions import Condition
     from lbgen.imports.haproxy.front import Front
     from lbgen.imports.haproxy.reading import Reading
+    from lbgen.imports.haproxy.terms import Condition
     from lbgen.readers.haproxy import Line
 
 _OWN_HEADERS = {

@@ -9,6 +9,7 @@ from lbgen.imports.nginx.destinations import url_of
 from lbgen.imports.nginx.keys import Keys, keys_of
 from lbgen.imports.nginx.limits import limits_of
 from lbgen.imports.nginx.listener_values import KEYS
+from lbgen.imports.values import network
 from lbgen.readers.nginx import Level
 
 if TYPE_CHECKING:
@@ -163,12 +164,12 @@ def _networks(reading: Reading, levels: Sequence[Level]) -> Tree:
     lines = [line for lines in found for line in lines]
     if not lines:
         return {}
-    allowed = [line.value for line in lines if line.name == "allow" and line.value != "all"]
+    allowed = [network(line.value) for line in lines if line.name == "allow" and line.value != "all"]
     closed = lines[-1].name == "deny" and lines[-1].value == "all"
     if "allow" in KEYS and len(found) == 1 and closed and len(allowed) == len(lines) - 1:
         reading.carry(lines)
         return {"allow": Said(allowed, lines[0].location)}
-    denied = [line.value for line in lines if line.name == "deny"]
+    denied = [network(line.value) for line in lines if line.name == "deny"]
     if "deny" in KEYS and len(found) == 1 and len(denied) == len(lines) and "all" not in denied:
         reading.carry(lines)
         return {"deny": Said(denied, lines[0].location)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lbgen.fleet.schema.listener import LISTENER
 from lbgen.imports.cors import PREFIX, cors
 from lbgen.imports.draft import Said
-from lbgen.imports.values import duration, nginx_time, size
+from lbgen.imports.values import duration, network, nginx_time, size
 from lbgen.units import parse_size
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _proxies(reading: Reading, level: Level, tree: Tree) -> None:
     if header is not None and header.value.lower() not in {"x-forwarded-for", "proxy_protocol"}:
         reading.left([header], "the client's address is taken from X-Forwarded-For, or the PROXY protocol")
         return
-    tree["trusted_proxies"] = Said([line.value for line in networks], networks[0].location)
+    tree["trusted_proxies"] = Said([network(line.value) for line in networks], networks[0].location)
 
 
 def _added(reading: Reading, level: Level, door: Door, tree: Tree) -> None:

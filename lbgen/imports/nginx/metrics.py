@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.imports.draft import Said
 from lbgen.imports.nginx.binds import listens
+from lbgen.imports.values import network
 
 if TYPE_CHECKING:
     from lbgen.imports.nginx.reading import Reading
@@ -21,7 +22,7 @@ def read_metrics(reading: Reading) -> None:
         allowed = [line for one in locations for line in one.inside("allow") if line.value != "all"]
         denied = [line for one in locations for line in one.inside("deny")]
         tree = {"bind": Said(binds[0] if len(binds) == 1 else binds, level.block.location)}
-        networks = [line.value for line in allowed]
+        networks = [network(line.value) for line in allowed]
         if not networks and not str(binds[0]).startswith(("127.", "[::1]")):
             port = str(binds[0]).rpartition(":")[2]
             tree["bind"] = Said(f"127.0.0.1:{port}", level.block.location)

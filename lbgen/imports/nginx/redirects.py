@@ -34,7 +34,7 @@ def redirect_of(reading: Reading, level: Level) -> Redirect | None:
     lines: list[Directive] = []
     acme: dict[str, str] | None = None
     for one in level.block.block or ():
-        if one.name == "location" and one.args[-1].rstrip("/") == _CHALLENGE:
+        if one.name == "location" and one.args and one.args[-1].rstrip("/") == _CHALLENGE:
             acme = _acme(reading, Level((*level.chain, one)))
             lines.append(one)
         elif one.name == "location" and one.args == ("/",):

@@ -1,0 +1,119 @@
+"""Compose files: which service is a balancer, where its configuration is, and what the others run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lbgen.imports.draft import Said
+from lbgen.problems import LbgenError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from lbgen.imports.draft import Draft
+
+_BALANCERS = {
+    "nginx": re.compile(r"(?:^|/)(?:nginx|nginx-unprivileged|openresty)(?::|@|$)"),
+    "haproxy": re.compile(r"(?:^|/)haproxy(?:-[a-z0-9.]+)?(?::|@|$)"),
+}
+_FOLDERS = ("/etc/nginx", "/usr/local/openresty/nginx/conf", "/etc/haproxy", "/usr/local/etc/haproxy")
+_ENGINES = {
+    "vllm": "vllm-openai",
+    "sglang": "lmsysorg/sglang",
+    "tgi": "text-generation-inference",
+    "tei": "text-embeddings-inference",
+    "ollama": "ollama/ollama",
+    "llamacpp": "llama.cpp",
+    "litellm": "litellm",
+    "triton": "tritonserver",
+}
+"""By engine, a part of the names of images that run it."""
+
+
+class Compose(NamedTuple):
+    """What a Compose file says of balancers and servers."""
+
+    configurations: tuple[str, ...]
+    """Files of this machine that a balancer has mounted."""
+    versions: Mapping[str, str]
+    """By target, the version that the image's tag names."""
+    engines: Mapping[str, str]
+    """By service, what its image runs."""
+
+
+def read_compose(name: str, services: Mapping[str, Any], configs: Mapping[str, Any]) -> Compose:
+    """Return what a Compose file says; raises `LbgenError` where no balancer has a configuration in it."""
+    folder = Path(name).parent
+    files: list[str] = []
+    versions: dict[str, str] = {}
+    engines: dict[str, str] = {}
+    for service, said in services.items():
+        values = said if isinstance(said, dict) else {}
+        image = str(values.get("image", ""))
+        target = next((one for one, pattern in _BALANCERS.items() if pattern.search(image)), None)
+        if target is not None:
+            files += _mounted(folder, values, configs)
+            version = re.search(r":v?(\d+\.\d+)", image)
+            versions |= {target: version[1]} if version else {}
+        found = next((engine for engine, part in _ENGINES.items() if part in image), None)
+        if found is not None:
+            engines[service] = found
+    if not files:
+        raise LbgenError(
+            f"{name}: no service with an image of NGINX or HAProxy has its configuration mounted"
+        )
+    return Compose(tuple(dict.fromkeys(files)), versions, engines)
+
+
+def _mounted(folder: Path, service: Mapping[str, Any], configs: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the files that are mounted where a balancer looks for its configuration."""
+    for source, target in (*_volumes(service), *_configs(service, configs)):
+        if not target.startswith(_FOLDERS):
+            continue
+        path = folder / source
+        if path.is_dir():
+            yield from sorted(str(one) for one in path.rglob("*") if _is_configuration(one.name))
+        elif _is_configuration(target):
+            yield str(path)
+
+
+def _is_configuration(name: str) -> bool:
+    return name.endswith((".conf", ".cfg", ".conf.template"))
+
+
+def _volumes(service: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for one in service.get("volumes") or ():
+        if isinstance(one, str) and one.count(":"):
+            source, target = one.split(":")[:2]
+            yield source, target
+        elif isinstance(one, dict) and one.get("type", "bind") == "bind":
+            yield str(one.get("source", "")), str(one.get("target", ""))
+
+
+def _configs(service: Mapping[str, Any], configs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for one in service.get("configs") or ():
+        name = one if isinstance(one, str) else str(one.get("source", ""))
+        target = f"/{name}" if isinstance(one, str) else str(one.get("target", f"/{name}"))
+        said = configs.get(name)
+        if isinstance(said, dict) and "file" in said:
+            yield str(said["file"]), target
+
+
+def add_engines(draft: Draft, compose: Compose) -> None:
+    """Name the engine of each pool all of whose servers run it, and the targets' versions."""
+    for tree in draft.pools.values():
+        hosts = [_host(said.value) for said in tree.get("servers", ())]
+        found = {compose.engines.get(host) for host in hosts}
+        engine = found.pop() if len(found) == 1 else None
+        if engine is not None:
+            tree["engine"] = Said(engine, beside=f"the image of the service {hosts[0]}")
+    for target, version in compose.versions.items():
+        if target in draft.targets:
+            draft.targets[target] = {"version": Said(version), **draft.targets[target]}
+
+
+def _host(server: Any) -> str:  # noqa: ANN401 - an address or a mapping
+    address = server["address"] if isinstance(server, dict) else server
+    return str(address).rpartition(":")[0]

@@ -1,0 +1,116 @@
+"""Compose files that mount a balancer's configuration, and LiteLLM's list of models."""
+
+from __future__ import annotations
+
+import pytest
+
+from lbgen.fleet.load import load
+from lbgen.fleet.source import Source
+from lbgen.imports.ledger import summary
+from lbgen.imports.whole import import_configurations
+from lbgen.problems import LbgenError
+
+NGINX = """\
+events {}
+http {
+    upstream gpus { least_conn; server gpu0:8000; server gpu1:8000 weight=2; }
+    include /etc/nginx/conf.d/*.conf;
+}
+"""
+SERVER = "server { listen 80; location / { proxy_pass http://gpus; } }\n"
+COMPOSE = """\
+services:
+  lb:
+    image: nginx:1.26.3-alpine
+    volumes:
+      - ./lb/nginx.conf:/etc/nginx/nginx.conf:ro
+      - {type: bind, source: ./lb/conf.d, target: /etc/nginx/conf.d}
+      - ./certs:/certs
+  gpu0: {image: "vllm/vllm-openai:v0.11.0"}
+  gpu1: {image: "vllm/vllm-openai:v0.11.0"}
+"""
+HAPROXY = """\
+frontend web
+    bind :80
+    default_backend gpus
+backend gpus
+    balance leastconn
+    server a gpu0:8000 check
+"""
+LITELLM = """\
+model_list:
+  - model_name: llama
+    litellm_params: {model: hosted_vllm/llama, api_base: "http://10.0.0.1:8000/v1", weight: 2}
+  - model_name: llama
+    litellm_params:
+      model: hosted_vllm/llama
+      api_base: http://10.0.0.2:8000/v1
+      api_key: sk-0123456789abcdef0123
+  - model_name: embed
+    litellm_params: {model: openai/bge, api_base: "https://embed.example.org", max_parallel_requests: 8}
+  - model_name: elsewhere
+    litellm_params: {model: openai/some-model}
+router_settings: {routing_strategy: least-busy}
+"""
+
+
+def fleet_of(found):
+    loaded = load([Source("fleet.yaml", found.text(comments=True))], environ={})
+    assert [problem for problem in loaded.problems if problem.is_error] == []
+    return loaded.fleet
+
+
+def test_a_compose_file_with_nginx(tmp_path):
+    (tmp_path / "lb" / "conf.d").mkdir(parents=True)
+    (tmp_path / "lb" / "nginx.conf").write_text(NGINX)
+    (tmp_path / "lb" / "conf.d" / "site.conf").write_text(SERVER)
+    (tmp_path / "compose.yaml").write_text(COMPOSE)
+    found = import_configurations([str(tmp_path / "compose.yaml")])
+    fleet = fleet_of(found)
+    (pool,) = fleet.pools
+    assert pool.engine == "vllm"
+    assert [(str(server.address), server.weight) for server in pool.servers] == [
+        ("gpu0:8000", 1),
+        ("gpu1:8000", 2),
+    ]
+    assert [str(target.version) for target in fleet.targets] == ["1.26"]
+    assert [listener.routes[0].pool for listener in fleet.listeners] == ["gpus"]
+
+
+def test_a_compose_file_with_haproxy_and_configs(tmp_path):
+    (tmp_path / "haproxy.cfg").write_text(HAPROXY)
+    (tmp_path / "compose.yml").write_text(
+        "services:\n"
+        "  lb:\n"
+        "    image: haproxytech/haproxy-alpine:3.2\n"
+        "    configs: [{source: lb, target: /usr/local/etc/haproxy/haproxy.cfg}]\n"
+        "configs: {lb: {file: ./haproxy.cfg}}\n"
+    )
+    fleet = fleet_of(import_configurations([str(tmp_path / "compose.yml")]))
+    assert [(target.name, str(target.version)) for target in fleet.targets] == [("haproxy", "3.2")]
+    assert fleet.pools[0].engine == "openai", "no image says what runs"
+
+
+def test_a_compose_file_without_a_balancer(tmp_path):
+    (tmp_path / "compose.yml").write_text("services: {gpu0: {image: 'vllm/vllm-openai'}}\n")
+    with pytest.raises(LbgenError, match="no service with an image of NGINX or HAProxy"):
+        import_configurations([str(tmp_path / "compose.yml")])
+
+
+def test_a_list_of_models(tmp_path):
+    (tmp_path / "config.yaml").write_text(LITELLM)
+    found = import_configurations([str(tmp_path / "config.yaml")])
+    fleet = fleet_of(found)
+    llama, embed = fleet.pools
+    assert (llama.models, llama.engine, llama.strategy.name) == (("llama",), "vllm", "least_conn")
+    assert [(str(server.address), server.weight) for server in llama.servers] == [
+        ("10.0.0.1:8000", 2),
+        ("10.0.0.2:8000", 1),
+    ]
+    assert embed.tls is not None
+    assert (str(embed.servers[0].address), embed.servers[0].max_in_flight) == ("embed.example.org:443", 8)
+    said = " ".join(entry.line() for entry in found.entries)
+    assert "it has no api_base" in said
+    assert "api_key" in said
+    assert "sk-0123456789abcdef0123" not in said + found.text(comments=True)
+    assert summary(found.entries) == "of 5 directives 3 carried over, 2 not"
