@@ -85,5 +85,5 @@ def free_name(text: str, taken: Container[str], join: str = "-") -> str:
     assert re.fullmatch(NAME_PATTERN, name)  # noqa: S101 - what the lines above are for
     found, number = name, 2
     while found in taken:
-        found, number = f"{name}{join}{number}", number + 1
+        found, number = f"{name}{'' if name == 'x' else join}{number}", number + 1
     return found

@@ -35,7 +35,11 @@ def report(found: Imported) -> str:
     return "\n".join([summary(found.entries), *lines, *secrets]) + "\n"
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+KINDS = sorted(path for path in (Path(__file__).parent / "kinds").iterdir() if path.is_dir())
+"""Configurations with a directive of every kind, for what becomes of each."""
+
+
+@pytest.mark.parametrize("case", [*CASES, *KINDS], ids=lambda case: case.name)
 def test_becomes_the_fleet(
     case: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
@@ -47,6 +51,12 @@ def test_becomes_the_fleet(
     assert (case / "fleet.yaml").read_text() == text
     assert (case / "report.txt").read_text() == report(found)
     assert found.problems == ()
+
+
+@pytest.mark.parametrize("case", KINDS, ids=lambda case: case.name)
+def test_every_kind_loads(case: Path) -> None:
+    loaded = load([Source("fleet.yaml", (case / "fleet.yaml").read_text())], environ={})
+    assert [problem for problem in loaded.problems if problem.is_error] == []
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -72,9 +82,17 @@ def test_loads_and_renders_to_the_same(case: Path, monkeypatch: pytest.MonkeyPat
     assert before.without(left) <= after.everything
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*CASES, *KINDS], ids=lambda case: case.name)
 def test_no_key_is_copied(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = imported(case, monkeypatch)
     said = found.text(comments=True) + report(found)
-    for secret in ("0123456789abcdef", "fedcba9876543210", "admin:admin"):
+    secrets = (
+        "0123456789abcdef",
+        "fedcba9876543210",
+        "admin:admin",
+        "sk-aaaa",
+        "abc-def-ghi",
+        "engine-secret",
+    )
+    for secret in (*secrets, "hunter2", "zzz"):
         assert secret not in said

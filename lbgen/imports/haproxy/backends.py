@@ -89,7 +89,7 @@ def _discover(reading: Reading, tree: Tree, templates: Sequence[Parameters]) -> 
             (item.server.line for item in templates), reason or "one template is a pool's 'discover'"
         )
         return
-    values = {"dns": found[1], "port": int(found[2]), "max": one.server.count}
+    values = {"dns": found[1], "port": int(found[2]), "max": one.server.slots}
     tree["discover"] = Said(values, one.server.line.location)
 
 

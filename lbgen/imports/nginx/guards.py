@@ -166,7 +166,7 @@ def _networks(reading: Reading, levels: Sequence[Level]) -> Tree:
         return {}
     allowed = [network(line.value) for line in lines if line.name == "allow" and line.value != "all"]
     closed = lines[-1].name == "deny" and lines[-1].value == "all"
-    if "allow" in KEYS and len(found) == 1 and closed and len(allowed) == len(lines) - 1:
+    if "allow" in KEYS and len(found) == 1 and allowed and closed and len(allowed) == len(lines) - 1:
         reading.carry(lines)
         return {"allow": Said(allowed, lines[0].location)}
     denied = [network(line.value) for line in lines if line.name == "deny"]
@@ -207,9 +207,13 @@ def _with_upstream(reading: Reading, auth: Said, door: Door, levels: Sequence[Le
         value["upstream"] = {"set": reference}
     elif not changed:
         value["upstream"] = "pass"
-    for route, _, _ in door.credentials:
-        removed = route.get("headers", {}).get("remove", [])
-        route.get("headers", {})["remove"] = [one for one in removed if one.lower() != header]
+    for _, route in door.routes:
+        headers = route.get("headers", {})
+        kept = [one for one in headers.get("remove", ()) if one.lower() != header]
+        if "remove" in headers and kept:
+            headers["remove"] = kept
+        elif "remove" in headers:
+            del headers["remove"]
     return auth._replace(value=value)
 
 

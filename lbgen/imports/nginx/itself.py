@@ -74,6 +74,7 @@ OUTSIDE = reasons(
     requests and answers pass as they are: sub_filter proxy_set_body proxy_method mirror
     only taking a prefix off or putting one before the path has a key: rewrite
     'metrics' is an address of its own: stub_status
+    only the program itself leads there: internal
     a condition has a key only as a route's, or where it asks for a key: if
     a map has a key only where it knows keys of clients, or chooses a pool by host or header: map
     TCP proxies have no key: stream

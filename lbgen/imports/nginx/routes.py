@@ -24,11 +24,11 @@ def read_location(reading: Reading, level: Level, door: Door) -> list[dict[str, 
     """Return the routes that a location becomes."""
     block = level.block
     passes = [one for one in block.inside(*_PASSES) if one.args]
+    if block.inside("internal"):
+        return []
     match = location_match(block.args)
     if match is None or block.value.startswith("@"):
         return _without_paths(reading, block)
-    if block.inside("internal") and not passes:
-        return []
     proxied = _proxied(reading, level, match, passes[-1], door) if passes else None
     routes = proxied if passes else _answered(reading, level, match)
     if routes is None:

@@ -50,8 +50,9 @@ def _pool(reading: Reading, name: str, upstream: Directive) -> None:
     chosen = strategy(reading, upstream)
     if chosen is not None and (len(servers) > 1 or chosen.value != "round_robin"):
         tree["strategy"] = chosen
-    entries = [_server(reading, one) for one in servers]
-    tree["servers"] = [entry for entry in entries if entry is not None]
+    entries = [(one, _server(reading, one)) for one in servers]
+    tree["servers"] = [entry for _, entry in entries if entry is not None]
+    servers = [one for one, entry in entries if entry is not None]
     if not tree["servers"]:
         del tree["servers"]
         tree["allow_empty"] = Said(value=True, place=upstream.location)

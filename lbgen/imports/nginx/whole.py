@@ -39,7 +39,7 @@ def read_nginx(configurations: Sequence[Nginx], draft: Draft, ledger: Ledger) ->
         return
     read_metrics(reading)
     read_servers(reading)
-    for pool, uses in reading.uses.items():
+    for pool, uses in ((pool, uses) for pool, uses in reading.uses.items() if uses):
         _merge(reading, pool, uses)
     for tree in draft.listeners.values():
         if tree.get("routes") and not isinstance(tree["routes"][0], Said):
