@@ -160,9 +160,7 @@ class _Reading:
     def include(self, directive: Directive) -> list[Directive]:
         """Return what an ``include`` stands for."""
         found: list[Directive] = []
-        pattern = str(self._folder / directive.value)
-        names = sorted(glob(pattern)) if has_magic(pattern) else [pattern]  # noqa: PTH207 - patterns can be absolute
-        for name in names:
+        for name in self._named(directive.value):
             if name in self._open_files or len(self.texts) >= _MOST_FILES:
                 self.problem("unreadable-include", f"{name} includes itself", directive.location)
                 continue
@@ -175,6 +173,17 @@ class _Reading:
                 continue
             found += self.file(name, text)
         return found
+
+    def _named(self, value: str) -> list[str]:
+        """Return the files that an include names; the main file of ``conf.d`` lies one folder up."""
+        folders = [self._folder]
+        if re.fullmatch(r".+\.d|sites-\w+|snippets", self._folder.name):
+            folders.append(self._folder.parent)
+        for folder in folders:
+            found = sorted(glob(str(folder / value)))  # noqa: PTH207 - patterns can be absolute
+            if found:
+                return found
+        return [] if has_magic(value) else [str(self._folder / value)]
 
     def problem(self, code: str, message: str, location: Location) -> None:
         self.problems.append(Problem(code, message, location=location))

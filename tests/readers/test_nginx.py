@@ -86,6 +86,18 @@ def test_includes_are_followed_from_the_folder_of_the_main_file(tmp_path: Path) 
     assert len(config.texts) == 4
 
 
+def test_a_fragment_includes_from_the_folder_of_its_main_file(tmp_path: Path) -> None:
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "proxy_params").write_text("proxy_buffering off;\n")
+    text = "server { include proxy_params; }"
+    assert parse_nginx(str(tmp_path / "conf.d" / "llm.conf"), text).problems == ()
+    (tmp_path / "conf.d" / "proxy_params").write_text("proxy_buffering on;\n")
+    found = parse_nginx(str(tmp_path / "conf.d" / "llm.conf"), text)
+    assert [one.value for one, _ in found.directives("proxy_buffering")] == ["on"]
+    (tmp_path / "own").mkdir()
+    assert parse_nginx(str(tmp_path / "own" / "llm.conf"), text).problems
+
+
 def test_an_include_of_itself_ends(tmp_path: Path) -> None:
     main = tmp_path / "nginx.conf"
     main.write_text("include nginx.conf;\n")
