@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.fleet.yaml_flow import Reference
 from lbgen.imports.draft import Said
-from lbgen.units import parse_address
+from lbgen.units import UNIX, parse_server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,13 +24,13 @@ def listed(text: str, default_port: int) -> tuple[str | None, str]:
 
     ``${NAME}``, which the shell or HAProxy fills in, stays a reference.
     """
-    probe = _VARIABLE.sub("8000", text)
-    if probe.startswith(("unix:", "unix@", "/")):
-        pass
+    probe = _VARIABLE.sub("host", re.sub(r":\$\{?\w+\}?$", ":8000", text))
+    if probe.startswith((UNIX, "unix@", "/")):
+        text = probe = UNIX + text.removeprefix(UNIX).removeprefix("unix@")
     elif re.fullmatch(r"\[[^]]*\]|[^:]*", probe):
         text, probe = f"{text}:{default_port}", f"{probe}:{default_port}"
     try:
-        address = str(parse_address(probe))
+        address = str(parse_server(probe))
     except ValueError as error:
         return None, str(error)
     if probe == text:

@@ -228,9 +228,9 @@ def _without(node: Any, step: str | int, problem: Problem, rest: Path, ledger: L
 
 
 def _stand_ins(text: str) -> dict[str, str]:
-    """Return the environment, with a port for each variable of the fleet that it lacks."""
-    names = re.findall(r"\$\{(\w+)\}", text)
-    return {**dict.fromkeys(names, "8000"), **os.environ}
+    """Return the environment, with a port or a host for each variable of the fleet that it lacks."""
+    names = re.findall(r"(:?)\$\{(\w+)\}", text)
+    return {**{name: "8000" if colon else "host" for colon, name in names}, **os.environ}
 
 
 def _head(imported: Imported) -> list[str]:

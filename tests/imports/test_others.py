@@ -97,6 +97,25 @@ def test_a_compose_file_without_a_balancer(tmp_path):
         import_configurations([str(tmp_path / "compose.yml")])
 
 
+def test_servers_on_sockets_and_of_the_environment(tmp_path):
+    (tmp_path / "haproxy.cfg").write_text(
+        "backend a\n  server s unix@/run/s.sock\n  server t /run/t.sock\n  server u ${HOST_A}:${PORT_A}\n"
+        "frontend f\n  bind 127.0.0.1:80\n  default_backend a\n"
+    )
+    (tmp_path / "nginx.conf").write_text(
+        "upstream b { server unix:/run/s.sock weight=3; server 10.0.0.1; }\n"
+        "server { listen 127.0.0.1:81; location / { proxy_pass http://b; } }\n"
+    )
+    found = import_configurations([str(tmp_path / "haproxy.cfg"), str(tmp_path / "nginx.conf")])
+    text = found.text(comments=False)
+    loaded = load([Source("fleet.yaml", text)], environ={"HOST_A": "gpu-9", "PORT_A": "9000"})
+    assert loaded.fleet is not None
+    assert {pool.name: [str(server.address) for server in pool.servers] for pool in loaded.fleet.pools} == {
+        "b": ["unix:/run/s.sock", "10.0.0.1:80"],
+        "a": ["unix:/run/s.sock", "unix:/run/t.sock", "gpu-9:9000"],
+    }
+
+
 def test_a_list_of_models(tmp_path):
     (tmp_path / "config.yaml").write_text(LITELLM)
     found = import_configurations([str(tmp_path / "config.yaml")])
