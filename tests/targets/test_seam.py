@@ -21,6 +21,10 @@ OTHERS_FILES = ("readers/", "audit/", "imports/", "cli/audit.py")
 """What reads files that others wrote for NGINX and HAProxy: languages of their own, and no targets."""
 
 
+REGISTRY = "targets/registry.py"
+"""Which lists them all, and says which are the usual ones."""
+
+
 def outside() -> Iterator[tuple[str, ast.Module]]:
     """Yield the modules that belong to no target."""
     own = tuple(f"targets/{name}/" for name in TARGETS)
@@ -35,7 +39,7 @@ def test_nothing_outside_of_its_package_names_a_target() -> None:
         f"{name}:{node.lineno}: {node.value}"
         for name, module in outside()
         for node in ast.walk(module)
-        if isinstance(node, ast.Constant) and node.value in TARGETS
+        if isinstance(node, ast.Constant) and node.value in TARGETS and name != REGISTRY
     ]
     assert named == []
 
@@ -64,4 +68,4 @@ def test_nothing_but_the_registry_imports_a_targets_modules() -> None:
         for node in ast.walk(module)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(private)
     ]
-    assert {line.partition(":")[0] for line in imports} == {"targets/registry.py"}, imports
+    assert {line.partition(":")[0] for line in imports} == {REGISTRY}, imports
