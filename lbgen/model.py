@@ -415,12 +415,27 @@ class Metrics(NamedTuple):
     path: Path
 
 
+LOG_FIELDS = (
+    "time", "request_id", "client", "method", "path", "listener", "pool", "server", "decision", "status",
+    "bytes_sent", "duration_s", "upstream_connect_s", "upstream_first_byte_s", "upstream_total_s", "retries",
+)  # fmt: skip
+"""What each JSON line of the access log holds, on every target."""
+LOG_SOURCES = ("model", "client_address", "prompt_bytes", "max_tokens", "decision")
+"""What fields of the access log can hold, beside headers and fixed texts."""
+
+
 class Logs(NamedTuple):
     """The access log."""
 
     to: str
     format: str
     level: str
+    fields: Mapping[str, str] = {}
+    """Fields of one's own: a source (`LOG_SOURCES`), ``header:NAME``, or a fixed text."""
+
+    def asks(self, *sources: str) -> bool:
+        """Tell whether a field has one of these sources."""
+        return any(source in sources for source in self.fields.values())
 
 
 class Balancers(NamedTuple):

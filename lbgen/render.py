@@ -23,7 +23,7 @@ from lbgen.targets.registry import TARGETS
 from lbgen.targets.spec import Part, Syntax
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from lbgen.model import Fleet
     from lbgen.targets.spec import Output, Secrets, Target
@@ -189,9 +189,30 @@ def _environment(target: Target, templates: Path | None) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.context_class = _Context
     environment.filters["quote"] = target.quote
     environment.filters["words"] = _words
     return environment
+
+
+class _Block(jinja2.runtime.BlockReference):
+    """A block that was overridden: what it prints went through `_only_safe` already."""
+
+    def __call__(self) -> Syntax:
+        return Syntax(super().__call__())
+
+
+class _Context(jinja2.runtime.Context):
+    """Where templates ask for the block that they override."""
+
+    def super(
+        self, name: str, current: Callable[[jinja2.runtime.Context], Iterator[str]]
+    ) -> jinja2.runtime.BlockReference | jinja2.Undefined:
+        found = super().super(name, current)
+        if isinstance(found, jinja2.Undefined):
+            return found
+        blocks = self.blocks[name]
+        return _Block(name, self, blocks, blocks.index(current) + 1)
 
 
 @cache

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from lbgen.fields import Kind, Text, label, refuse, shown
 from lbgen.fields.scalars import compiled
-from lbgen.model import Secret
+from lbgen.model import LOG_SOURCES, Secret
 from lbgen.problems import Problem
 
 if TYPE_CHECKING:
@@ -265,6 +265,27 @@ URL_PATH_QUERY = UrlPath(
 )
 FILE = Text("the path of a file", pattern=r".+", limit=1024)
 MODEL = Text("a model's name, '*' standing for anything", pattern=r"[A-Za-z0-9._/:@+=,~*-]{1,256}", limit=256)
+LOG_FIELD = Text("a field's name", pattern=r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", limit=64)
+
+
+class LogSource(Text):
+    """What a field of the access log holds."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        what = f"one of {', '.join(LOG_SOURCES)}, header:NAME, or a text"
+        super().__init__(what, pattern=r"[A-Za-z0-9 ._:/@,+=-]{1,200}", parse=self._source)
+
+    def _source(self, text: str) -> str:
+        kind, _, name = text.partition(":")
+        if kind == "header" and name.lower() in CREDENTIAL_HEADERS:
+            raise ValueError(f"'{name}' holds keys, which do not belong into a log")
+        if kind == "header" and not compiled(r"[A-Za-z0-9_-]{1,100}").fullmatch(name):
+            raise ValueError(f"'{name}' is not the name of a header")
+        return text
+
+
 FIELD_NAME = Text("the name of a parameter or field", pattern=r"[A-Za-z0-9._\[\]-]{1,64}", limit=64)
 FIELD_VALUE = Text("a value, '*' standing for anything", pattern=r"[A-Za-z0-9._/:@+=,~*-]{1,256}", limit=256)
 ORIGIN = Text(

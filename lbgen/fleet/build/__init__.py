@@ -61,7 +61,7 @@ def build(
         listeners=tuple(listener(context, name, written, routable) for name, written in listeners.items()),
         clients=clients,
         metrics=metrics(values.get("metrics")),
-        logs=logs(values.get("logs")),
+        logs=logs(context, values.get("logs")),
         targets=targets(values.get("targets"), requested, versions or {}),
         digest="",
         origins=document,

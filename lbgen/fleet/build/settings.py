@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lbgen.fields import INVALID
 from lbgen.fleet.build.context import items, usable
 from lbgen.fleet.schema import settings as table
-from lbgen.model import Balancers, Logs, Metrics
+from lbgen.model import LOG_FIELDS, Balancers, Logs, Metrics
 from lbgen.problems import LbgenError
 from lbgen.targets.registry import TARGETS
 from lbgen.vocabulary import Version
@@ -51,9 +51,19 @@ def metrics(written: Any) -> Metrics | None:  # noqa: ANN401 - a mapping, or not
     )
 
 
-def logs(written: Any) -> Logs:  # noqa: ANN401 - a mapping, or nothing
+def logs(context: Context, written: Any) -> Logs:  # noqa: ANN401 - a mapping, or nothing
     """Return the access log."""
-    return Logs(**table.LOGS.filled(usable(written, {})))
+    values = table.LOGS.filled(usable(written, {}))
+    fields = {name: source for name, source in usable(values["fields"], {}).items() if source is not INVALID}
+    path = ("logs", "fields")
+    if fields and values["format"] == "combined":
+        message = "'fields' are those of a JSON line: what reads 'combined' knows its own alone"
+        context.error("key-without-effect", message, path, "write 'format: json'", on_key=True)
+    for name in LOG_FIELDS:
+        if name in fields:
+            message = f"each line has a field '{name}' already"
+            context.error("duplicate-name", message, (*path, name), "choose another name", on_key=True)
+    return Logs(**(values | {"fields": fields}))
 
 
 def targets(

@@ -2,7 +2,7 @@
 
 from lbgen.fields import Choice, Field, Integer, ListOf, MapOf, OneOf, Struct, Text
 from lbgen.fleet.address_kinds import NETWORK, Bind, OneAddress, log_target
-from lbgen.fleet.kinds import Name, SecretKind
+from lbgen.fleet.kinds import LOG_FIELD, LogSource, Name, SecretKind
 from lbgen.targets.registry import TARGETS as ALL_TARGETS
 
 BALANCERS = OneOf(
@@ -67,6 +67,14 @@ LOGS = Struct(
         example="syslog:10.0.0.5:514",
     ),
     Field("format", Choice("json", "combined"), "json", "How a line looks."),
+    Field(
+        "fields",
+        MapOf(LOG_FIELD, LogSource()),
+        {},
+        "Further fields of a JSON line, behind its own: model, client_address, prompt_bytes (as told by the "
+        "request), max_tokens, decision, a header as header:NAME, or a text that stands as it is.",
+        example={"model": "model", "app": "header:X-App", "region": "eu-1"},
+    ),
     Field(
         "level",
         Choice("debug", "info", "notice", "warning", "error", aliases={"warn": "warning"}),

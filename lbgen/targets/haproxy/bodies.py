@@ -52,7 +52,12 @@ def needs_length(match: Match) -> bool:
 def reads_body(fleet: Fleet, listener: Listener) -> bool:
     """Tell whether anything of a listener has to see bodies."""
     matches = any(looks_inside(route.match) or needs_length(route.match) for route in listener.routes)
-    return matches or any(pool_reads(pool) for pool in _pools(fleet, listener))
+    return matches or logs_text(fleet) or any(pool_reads(pool) for pool in _pools(fleet, listener))
+
+
+def logs_text(fleet: Fleet) -> bool:
+    """Tell whether the access log has what stands in bodies."""
+    return fleet.logs.asks("model", "max_tokens")
 
 
 def reads_text(fleet: Fleet) -> bool:
@@ -91,12 +96,13 @@ def _wanted(fleet: Fleet, listener: Listener) -> tuple[str, ...]:
     """Return what the script is asked for, in its words."""
     matches = [route.match for route in listener.routes]
     pools = _pools(fleet, listener)
-    wanted = ["model"] if any(match.models for match in matches) else []
+    logs = fleet.logs
+    wanted = ["model"] if logs.asks("model") or any(match.models for match in matches) else []
     if wanted and any(pool.engine == "ollama" for pool in pools):
         wanted.append("name")
     wanted += [f"form:{name}" for match in matches for name in match.form]
     shortest = any(pool.queue.order == "shortest_first" for pool in pools)
-    if shortest or any(match.max_tokens_over is not None for match in matches):
+    if shortest or logs.asks("max_tokens") or any(match.max_tokens_over is not None for match in matches):
         wanted.append("tokens")
     wanted += [name for pool in pools for name in _asked(pool)]
     return tuple(dict.fromkeys(wanted))

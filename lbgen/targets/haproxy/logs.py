@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.model import LOG_SOURCES
 from lbgen.targets.haproxy.quoting import quote
+from lbgen.targets.haproxy.words import header_sample
 
 if TYPE_CHECKING:
     from lbgen.model import Logs
@@ -34,8 +36,24 @@ def access_log(logs: Logs) -> str:
         agent, path = _inside_quotes("var(txn.lb_agent)"), _inside_quotes("var(txn.lb_path)")
         line = f'"%[var(txn.lb_method)] {path} %HV" %ST %B "-"'
         return f"log-format '%ci - %[var(txn.lb_client)] [%trl] {line} \"{agent}\"'"
-    inside = ",".join(f'"{name}":{value}' for name, value in _FIELDS.items())
+    fields = _FIELDS | {name: _own(name, source) for name, source in logs.fields.items()}
+    inside = ",".join(f'"{name}":{value}' for name, value in fields.items())
     return f"log-format '{{{inside}}}'"
+
+
+def _own(name: str, source: str) -> str:
+    """Return the value of a field of the fleet's own."""
+    if source == "client_address":
+        return _text("src")
+    if source in {"max_tokens", "prompt_bytes"}:
+        return f"%[var(txn.lb_log_{source})]"
+    if source in {"model", "decision"}:
+        return _text(f"var(txn.lb_{source})")
+    return _text(f"var({_header_variable(name)})") if source.startswith("header:") else f'"{source}"'
+
+
+def _header_variable(name: str) -> str:
+    return "txn.lb_field_" + "".join(c if c.isalnum() else f"_{ord(c):02x}" for c in name)
 
 
 def error_log(logs: Logs, listener: str) -> str:
@@ -46,8 +64,17 @@ def error_log(logs: Logs, listener: str) -> str:
     fields = {name: _FIELDS[name] if name in known else "null" for name in _FIELDS}
     texts = dict.fromkeys(("request_id", "client", "method", "path", "pool", "server", "decision"), '""')
     fields |= {**texts, "listener": f'"{listener}"', "retries": "0"}
+    fields |= {name: _unknown(source) for name, source in logs.fields.items()}
     inside = ",".join(f'"{name}":{value}' for name, value in fields.items())
     return f"error-log-format '{{{inside}}}'"
+
+
+def _unknown(source: str) -> str:
+    """Return the value of a field of the fleet's own where no request was understood."""
+    if source == "client_address":
+        return _text("src")
+    known = source in LOG_SOURCES or source.startswith("header:")
+    return "null" if source in {"max_tokens", "prompt_bytes"} else '""' if known else f'"{source}"'
 
 
 def measuring_rules(rules: Rules) -> None:
@@ -63,10 +90,24 @@ def measuring_rules(rules: Rules) -> None:
         "http-after-response set-var(txn.lb_sent) date(0,ms),sub(txn.lb_first),sub(txn.lb_connect)",
         "{ var(txn.lb_first) -m int ge 0 }",
     )
+    for name, source in rules.made.fleet.logs.fields.items():
+        if source.startswith("header:"):
+            sample = header_sample(source.removeprefix("header:"))
+            rules.add(f"http-request set-var({_header_variable(name)}) {sample}")
+    for source, given, there, when in _NUMBERS:
+        if rules.made.fleet.logs.asks(source):
+            variable = f"txn.lb_log_{source}"
+            rules.add(f"http-request set-var({variable}) str(null)")
+            rules.add(f"{when} set-var-fmt({variable}) %[{given}]", f"{{ {given} {there} }}")
     if rules.made.fleet.logs.format == "combined":
         rules.add("http-request set-var(txn.lb_agent) req.fhdr(user-agent)")
 
 
+_NUMBERS = (
+    ("prompt_bytes", "req.fhdr(content-length)", "-m reg '^[0-9]{1,15}$'", "http-request"),
+    ("max_tokens", "var(txn.lb_tokens)", "-m found", "http-after-response"),
+)
+"""Fields that are numbers, or null: where they are known from, and when."""
 _NEVER = 9_000_000_000_000
 """A time in milliseconds that lies in the future, so that what is counted from it is negative."""
 

@@ -12,6 +12,7 @@ from lbgen.targets.haproxy.bodies import (
     HIDDEN,
     Reader,
     hidden_rules,
+    logs_text,
     looks_inside,
     needs_length,
     pool_reads,
@@ -100,7 +101,8 @@ def _numbers(made: Assembly, listener: Listener) -> dict[int, int]:
 def _reads_late(made: Assembly, route: Route) -> bool:
     """Tell whether a body that nothing was read of before the route was chosen has to be read then."""
     early = looks_inside(route.match) or needs_length(route.match)
-    return not early and any(pool_reads(made.fleet.pool(name)) for name in route.pools)
+    late = logs_text(made.fleet) or any(pool_reads(made.fleet.pool(name)) for name in route.pools)
+    return not early and bool(route.pools) and late
 
 
 def _answer_no_route(rules: Rules, listener: Listener) -> None:

@@ -49,6 +49,8 @@ def add_scan(made: Assembly) -> None:
 
 def short(made: Assembly, read: Syntax, variable: str) -> Syntax:
     """Return the variable that asks the other for short bodies alone: buffers are larger, for uploads."""
+    if not made.uploads:
+        return made.map("$request_length", variable, [("default", read)])
     over = regex_word(f"~^(?:{over_regex(made.uploads)})$")
     return made.map("$request_length", variable, [("default", read), (over, "hidden")])
 

@@ -8,6 +8,7 @@ from lbgen.targets.nginx.affinity import decides
 from lbgen.targets.nginx.assembly import Assembly
 from lbgen.targets.nginx.bodies import add_scan
 from lbgen.targets.nginx.edge import sites
+from lbgen.targets.nginx.logs import log_fields
 from lbgen.targets.nginx.metrics import metrics_site
 from lbgen.targets.nginx.quoting import quote
 from lbgen.targets.nginx.settings import own
@@ -55,6 +56,7 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     if fleet.logs.format == "combined":
         made.map("$lb_client", "$lb_user", [('""', "-"), ("default", "$lb_client")])
     servers = (*sites(made, _access_log(fleet.logs)), *metrics_site(made))
+    log = _log(made)
     add_scan(made)
     context: dict[str, object] = {
         "part": part.name,
@@ -66,7 +68,7 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         "maps": tuple(made.maps),
         "geos": tuple(made.geos),
         "splits": tuple(made.splits),
-        "log": _log(made),
+        "log": log,
         "upstreams": (*blocks, *probe_upstreams(made)),
         "sites": servers,
         "raw": tuple(map(Syntax, settings.raw.get("http", ()))),
@@ -103,7 +105,7 @@ def _scripts(made: Assembly) -> tuple[Output, ...]:
 
 def _log(made: Assembly) -> Log:
     logs = made.fleet.logs
-    log = Log(_access_log(logs), logs.format == "combined")
+    log = Log(_access_log(logs), logs.format == "combined", tuple(log_fields(made)))
     if decides(made):
         return log._replace(decision=Syntax("$lb_decision"), last=Syntax("$lb_left"))
     return log

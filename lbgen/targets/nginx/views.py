@@ -174,6 +174,8 @@ class Log(NamedTuple):
 
     access_log: Syntax
     combined: bool
+    fields: tuple[Pair, ...] = ()
+    """The fleet's own: names and values."""
     decision: Syntax = NOTHING
     """The variable that says why a request went where it did, where anything does."""
     last: Syntax = NOTHING

@@ -1,0 +1,45 @@
+"""Fields of one's own in the access log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.targets.nginx.affinity import decides
+from lbgen.targets.nginx.bodies import max_tokens
+from lbgen.targets.nginx.conditions import header_variable
+from lbgen.targets.nginx.models import model
+from lbgen.targets.nginx.quoting import regex_word
+from lbgen.targets.nginx.views import Pair
+from lbgen.targets.spec import Syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.targets.nginx.assembly import Assembly
+
+
+def log_fields(made: Assembly) -> Iterator[Pair]:
+    """Yield name and value as JSON. What asks for the body finds it: the request is over, and was read."""
+    for name, source in made.fleet.logs.fields.items():
+        yield Pair(Syntax(name), Syntax(_value(made, source)))
+
+
+def _value(made: Assembly, source: str) -> str:
+    if source == "model":
+        # Without the mark of where it was found.
+        named = [("default", '""'), (regex_word("~^[rjq]:(?<lb_logged>.*)$"), "$lb_logged")]
+        return _text(made.map(model(made), "$lb_log_model", named))
+    if source == "max_tokens":
+        return made.map(max_tokens(made), "$lb_log_tokens", [('""', "null"), ("default", max_tokens(made))])
+    if source == "prompt_bytes":
+        return made.map("$content_length", "$lb_log_bytes", [('""', "null"), ("default", "$content_length")])
+    if source == "decision":
+        return _text("$lb_decision" if decides(made) else "")
+    if source == "client_address":
+        return _text("$remote_addr")
+    kind, _, name = source.partition(":")
+    return _text(header_variable(name) if kind == "header" else source)
+
+
+def _text(value: str) -> str:
+    return f'"{value}"'

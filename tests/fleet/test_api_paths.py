@@ -1,0 +1,56 @@
+"""The page of the APIs' paths says what the table says, and targets go by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lbgen.api_paths import API_PATHS, SOURCES, Carries, prefixes
+
+if TYPE_CHECKING:
+    import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api-paths.md"
+_HEAD = """\
+# Paths of the APIs
+
+What of a request tells which server can answer it, where pools are told apart by their models. Other paths are looked at
+in the same way: JSON, a form, or the query may name a model anywhere.
+
+This page is made from `lbgen/api_paths.py`; `pytest tests/fleet --update-golden` writes it anew.
+
+| what | what comes of it |
+|---|---|
+| model in the JSON body, a form, the query or the path | the pool that lists the model; 404 `model_not_found` where none does |
+| id of an object that one server keeps | what a route by path says; else 404 `object_of_a_server` |
+| nothing | the answer is made from the fleet |
+"""
+
+
+def page() -> str:
+    sections = []
+    for api, source in SOURCES.items():
+        rows = "".join(
+            f"| {row.methods} | `{row.path}` | {row.carries.value} |\n" for row in API_PATHS if row.api == api
+        )
+        head = "| method | path | what it carries |\n|---|---|---|\n"
+        sections.append(f"\n## {api}\n\nAs described at <{source}>.\n\n{head}{rows}")
+    return _HEAD + "".join(sections)
+
+
+def test_the_page_is_up_to_date(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(page())
+    assert PAGE.read_text() == page(), "pytest tests/fleet --update-golden writes it anew"
+
+
+def test_each_path_of_an_api_is_there_once() -> None:
+    assert len({(row.api, row.path) for row in API_PATHS}) == len(API_PATHS)
+    assert {row.api for row in API_PATHS} == set(SOURCES)
+
+
+def test_beginnings_of_paths() -> None:
+    assert prefixes(Carries.PATH) == ("/v1/models/", "/openai/deployments/")
+    kept = prefixes(Carries.OBJECT)
+    assert {"/v1/responses/", "/v1/files", "/v1/batches", "/v1/messages/batches"} <= set(kept)
+    assert "/v1/responses" not in kept, "it carries a model"
