@@ -14,14 +14,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api-paths.md"
 _HEAD = """\
 # Paths of the APIs
 
-What of a request tells which server can answer it, where pools are told apart by their models. Other paths are looked at
-in the same way: JSON, a form, or the query may name a model anywhere.
+What of a request tells which server can answer it, where pools are told apart by their models. Other paths
+are looked at in the same way: JSON, a form, or the query may name a model anywhere.
 
 This page is made from `lbgen/api_paths.py`; `pytest tests/fleet --update-golden` writes it anew.
 
 | what | what comes of it |
 |---|---|
-| model in the JSON body, a form, the query or the path | the pool that lists the model; 404 `model_not_found` where none does |
+| model in the body, the query or the path | the pool that lists it, else 404 `model_not_found` |
 | id of an object that one server keeps | what a route by path says; else 404 `object_of_a_server` |
 | nothing | the answer is made from the fleet |
 """
