@@ -56,6 +56,12 @@ def metrics_frontend(made: Assembly) -> Iterator[Frontend]:
     )
 
 
+_HELP = (
+    "# HELP lbgen_decisions_total Requests of a pool by why they went where they went\\n"
+    "# TYPE lbgen_decisions_total counter\\n"
+)
+
+
 def _decisions(made: Assembly) -> str:
     """Return a page for Prometheus with what HAProxy's own has not: why requests went where they went."""
     lines = [
@@ -65,7 +71,7 @@ def _decisions(made: Assembly) -> str:
         if counts_decisions(made.fleet, pool)
         for word in DECISIONS
     ]
-    return "".join(["# TYPE lbgen_decisions_total counter\\n", *lines]) if lines else ""
+    return "".join([_HELP, *lines]) if lines else ""
 
 
 def metrics_text(made: Assembly) -> str:

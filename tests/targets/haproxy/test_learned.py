@@ -114,6 +114,22 @@ def test_prompts_are_counted_beside_limits() -> None:
     assert "tune.stick-counters 6" in newer
 
 
+def test_decisions_are_counted_with_what_is_left() -> None:
+    metrics = 'metrics: {bind: "127.0.0.1:8404"}'
+    assert "decisions:chat" not in text(rest=metrics), "2.6 has three counters, and homes need them"
+    newer = text(rest=metrics, version="3.0")
+    assert "http-request track-sc3 var(txn.lb_decision) table decisions:chat" in newer
+    assert "tune.stick-counters 4" in newer
+    page = next(line for line in newer.splitlines() if "/decisions }" in line)
+    for word in ("home", "prompt", "least", "moved"):
+        assert f"%[str({word}),table_http_req_cnt(decisions:chat)]" in page
+    lines = newer.splitlines()
+    assert lines.index(page) > next(
+        number for number, line in enumerate(lines) if "deny_status 403" in line and "!lb_" in line
+    ), "who may not come sees none"
+    assert "decisions:chat" not in text(version="3.0"), "nobody would read them"
+
+
 def test_a_server_that_is_being_drained_is_nobodys_home() -> None:
     lines = backend(servers='[{address: "gpu-0:8000", state: drain}, "gpu-1:8000", "gpu-2:8000"]')
     homes = [line for line in lines if "lb_load) srv_conn" in line]
