@@ -4,43 +4,26 @@ from __future__ import annotations
 
 import socket
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from lbgen.fleet.rules.rule import Finding, Rule, is_everywhere, is_loopback, targets_that
+from lbgen.fleet.rules.endpoints import all_bound, all_called
+from lbgen.fleet.rules.rule import Finding, Rule, is_everywhere, is_loopback
 from lbgen.problems import Severity
-from lbgen.units import Address, parse_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import Fleet, Pool
+    from lbgen.fleet.rules.endpoints import Bound
+    from lbgen.model import Fleet
     from lbgen.problems import Path
-
-
-class Bound(NamedTuple):
-    """An address that something of the fleet binds on the balancer's machine."""
-
-    address: Address
-    kind: str
-    """``listener``, ``redirect``, ``metrics``, ``agent`` or ``peer``."""
-    owner: str
-    """In words: ``listener 'public'``."""
-    path: Path
-
-
-class Called(NamedTuple):
-    """An address that the balancer connects to for a request."""
-
-    address: Address
-    what: str
-    path: Path
+    from lbgen.units import Address
 
 
 def loop(fleet: Fleet) -> Iterator[Finding]:
     """Find what the balancer calls and binds itself."""
-    bound = tuple(_bound(fleet))
+    bound = tuple(all_bound(fleet))
     own = _own_hosts(bound)
-    for called in _called(fleet):
+    for called in all_called(fleet):
         owner = next((one for one in bound if _reaches(called.address, one.address, own)), None)
         if owner is None:
             continue
@@ -58,8 +41,8 @@ def loop_by_name(fleet: Fleet) -> Iterator[Finding]:
         names |= dict.fromkeys((host.lower() for host in listener.hosts), f"a host of '{listener.name}'")
     for name in fleet.balancers.peers:
         names.setdefault(name.lower(), "the name of a balancer")
-    bound = [one for one in _bound(fleet) if one.kind in {"listener", "redirect"}]
-    for called in _called(fleet):
+    bound = [one for one in all_bound(fleet) if one.kind in {"listener", "redirect"}]
+    for called in all_called(fleet):
         why = names.get(called.address.host.lower().rstrip("."))
         owner = next((one for one in bound if one.address.port == called.address.port), None)
         if why and owner and not _reaches(called.address, owner.address, frozenset()):
@@ -73,75 +56,6 @@ def _names_of_this_machine() -> Iterator[str]:
     name = socket.gethostname().lower()
     yield name
     yield name.partition(".")[0]
-
-
-def _called(fleet: Fleet) -> Iterator[Called]:
-    """Yield each server, and what else is asked for a request: health checks and the service of `auth`."""
-    for pool in fleet.pools:
-        for server in pool.servers:
-            yield Called(server.address, "requests", server.path)
-            if pool.health and pool.health.port:
-                checked = server.address._replace(port=pool.health.port)
-                yield Called(checked, "health checks", (*pool.path, "health", "port"))
-        if pool.discover and pool.discover.dns and pool.discover.port:
-            address = Address(pool.discover.dns, pool.discover.port)
-            yield Called(address, "requests", (*pool.path, "discover", "dns"))
-    for listener in fleet.listeners:
-        if listener.auth.external:
-            asked = _of_url(listener.auth.external.url)
-            if asked:
-                yield Called(asked, "questions about keys", (*listener.path, "auth", "external", "url"))
-
-
-def _of_url(url: str) -> Address | None:
-    scheme, _, rest = url.partition("://")
-    place = rest.partition("/")[0]
-    host, colon, port = place.rpartition(":")
-    if not colon or not port.isdecimal():
-        host, port = place, "443" if scheme == "https" else "80"
-    try:
-        return Address(parse_host(host), int(port))
-    except ValueError:
-        return None
-
-
-def _bound(fleet: Fleet) -> Iterator[Bound]:
-    for listener in fleet.listeners:
-        for bind in dict.fromkeys(listener.binds):
-            yield Bound(bind, "listener", f"listener '{listener.name}'", (*listener.path, "bind"))
-    for listener in fleet.listeners:
-        for bind in dict.fromkeys(listener.redirect_from):
-            owner = f"the redirect of listener '{listener.name}'"
-            yield Bound(bind, "redirect", owner, (*listener.path, "redirect_from"))
-    if fleet.metrics:
-        for bind in dict.fromkeys(fleet.metrics.binds):
-            yield Bound(bind, "metrics", "the metrics listener", (*fleet.metrics.path, "bind"))
-    if targets_that(fleet, lambda able: able.agent_checks):
-        yield from _bound_by_agents(fleet)
-    if targets_that(fleet, lambda able: able.peers):
-        for name, address in fleet.balancers.peers.items():
-            yield Bound(
-                address, "peer", f"the balancer '{name}' among its peers", ("balancers", "peers", name)
-            )
-
-
-def _bound_by_agents(fleet: Fleet) -> Iterator[Bound]:
-    """Yield where `lbgen agent` answers; pools that name one address share the agent."""
-    seen = set[Address]()
-    for pool in fleet.pools:
-        host, port = (pool.strategy.parameters.get(name) for name in ("agent_host", "agent_port"))
-        if pool.strategy.name == "kv_cache" and isinstance(port, int):
-            address = Address(str(host), port)
-            if address not in seen:
-                seen.add(address)
-                yield Bound(
-                    address, "agent", f"'lbgen agent' of pool '{pool.name}'", _agent_path(fleet, pool)
-                )
-
-
-def _agent_path(fleet: Fleet, pool: Pool) -> Path:
-    written = (*pool.path, "strategy", "agent_port")
-    return written if fleet.origins.written(written) else (*pool.path, "strategy")
 
 
 def _own_hosts(bound: tuple[Bound, ...]) -> frozenset[str]:
@@ -174,7 +88,7 @@ def _same_loopback(host: str, other: str) -> bool:
 def bind_clash(fleet: Fleet) -> Iterator[Finding]:
     """Find one address that two things want, or one wants twice in two ways."""
     yield from _mixed_tls(fleet)
-    bound = tuple(_bound(fleet))
+    bound = tuple(all_bound(fleet))
     own = _own_hosts(bound)
     here = [
         one
