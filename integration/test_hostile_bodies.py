@@ -270,7 +270,13 @@ def test_what_is_no_text_has_no_model(balancer: Balancer) -> None:
     assert got.server == REST if balancer.target == "nginx" else got.code == "invalid_json"
 
 
-@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "application/octet-stream", "audio/wav"])
+@pytest.mark.parametrize("body", [b"--x\r\nmodel-a", b'{"model": "model-a"}'])
+def test_what_claims_to_be_a_form_and_is_none_is_refused(balancer: Balancer, body: bytes) -> None:
+    got = post(balancer, body, Content_Type="multipart/form-data; boundary=x")
+    assert (got.status, got.code) == (400, "invalid_form")
+
+
+@pytest.mark.parametrize("kind", ["application/octet-stream", "audio/wav"])
 def test_what_does_not_claim_to_be_json_has_no_model(balancer: Balancer, kind: str) -> None:
     assert post(balancer, b"--x\r\nmodel-a", Content_Type=kind).server == REST
     assert post(balancer, b'{"model": "model-a"}', Content_Type=kind).server == "gpu-0"
