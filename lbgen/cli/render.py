@@ -67,7 +67,7 @@ class Wanted(NamedTuple):
 )
 @option(
     "--part",
-    type=click.Choice(["all", "http", "upstreams"]),
+    type=click.Choice(["all", "http", "upstreams", "all-in-one"]),
     default="all",
     show_default=True,
     help="A whole configuration, or what an existing one can include: the http level, or the pools alone.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.targets.envoy import ENVOY
 from lbgen.targets.haproxy import HAPROXY
 from lbgen.targets.nginx import NGINX
 
@@ -12,4 +13,6 @@ if TYPE_CHECKING:
 
     from lbgen.targets.spec import Target
 
-TARGETS: Mapping[str, Target] = {target.name: target for target in (NGINX, HAPROXY)}
+TARGETS: Mapping[str, Target] = {target.name: target for target in (NGINX, HAPROXY, ENVOY)}
+USUAL = ("nginx", "haproxy")
+"""What is rendered for where neither the fleet nor the command names targets."""

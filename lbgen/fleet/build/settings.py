@@ -9,7 +9,7 @@ from lbgen.fleet.build.context import items, usable
 from lbgen.fleet.schema import settings as table
 from lbgen.model import LOG_FIELDS, Balancers, Logs, Metrics
 from lbgen.problems import LbgenError
-from lbgen.targets.registry import TARGETS
+from lbgen.targets.registry import TARGETS, USUAL
 from lbgen.vocabulary import Version
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ def targets(
     requested: Sequence[str],
     versions: Mapping[str, str],
 ) -> tuple[TargetSettings, ...]:
-    """Return the settings of the requested targets; else of those in the file; else of all."""
+    """Return the settings of the requested targets; else of those in the file; else of the usual ones."""
     values = usable(written, {})
-    names = list(dict.fromkeys(requested)) or list(values) or list(TARGETS)
+    names = list(dict.fromkeys(requested)) or list(values) or list(USUAL)
     return tuple(_target(name, usable(values.get(name), {}), versions.get(name)) for name in names)
 
 

@@ -1,0 +1,122 @@
+"""Routes in the order in which they are asked: exact paths, longer paths, more conditions, as written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+from lbgen.targets.envoy.words import Node, regex
+from lbgen.targets.paths import compared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Listener, Match, Route
+
+
+class Candidate(NamedTuple):
+    """A route by one of its paths; smaller tuples go first."""
+
+    prefix: int
+    """0 for an exact path, 1 for a prefix."""
+    length: int
+    conditions: int
+    order: int
+    path: str
+
+
+def candidates(listener: Listener) -> list[Candidate]:
+    """Return every route by every path."""
+    found = []
+    for order, route in enumerate(listener.routes):
+        match, more = route.match, -route.match.conditions
+        found += [Candidate(0, 0, more, order, compared(path)) for path in match.paths_exact]
+        prefixes = [compared(path).rstrip("/") for path in match.paths]
+        if not prefixes and not match.paths_exact:
+            prefixes = [""]
+        found += [Candidate(1, -len(path), more, order, path) for path in prefixes]
+    return sorted(found)
+
+
+def path_match(candidate: Candidate) -> Node:
+    """Return the condition on the path, as Envoy has it after it was made canonical."""
+    if not candidate.prefix:
+        return {"path": spelled(candidate.path)}
+    return {"path_separated_prefix": spelled(candidate.path)} if candidate.path else {"prefix": "/"}
+
+
+def spelled(path: str) -> str:
+    """Return a path as it stands in a canonical request: what needs an escape has one."""
+    return quote(path, safe="/:@!$&'()*+,;=-._~")
+
+
+def header_matches(match: Match) -> list[Node]:
+    """Return the conditions on host, method and headers."""
+    found: list[Node] = []
+    if match.hosts:
+        found.append({"name": ":authority", "string_match": regex(f"(?i)(?:{'|'.join(_hosts(match))})")})
+    if match.methods:
+        found.append({"name": ":method", "string_match": regex("|".join(match.methods))})
+    for name, value in match.headers.items():
+        found.append({"name": name, "string_match": {"exact": value}})
+    return found
+
+
+def _hosts(match: Match) -> Iterator[str]:
+    for host in match.hosts:
+        wild = host.startswith("*.")
+        yield (".*" if wild else "") + escape_regex(host[1:] if wild else host) + r"\.?(?::[0-9]+)?"
+
+
+def body_matches(match: Match) -> list[Node]:
+    """Return the conditions on what the script found in the body."""
+    found = []
+    if match.models:
+        names = [_model(name) for name in match.models]
+        # A list of one is refused.
+        found.append(_metadata("model", {"or_match": {"value_matchers": names}} if names[1:] else names[0]))
+    if match.prompt_over is not None:
+        found.append(_number("size", match.prompt_over + 1, None))
+    if match.prompt_under is not None:
+        found.append(_number("size", 0, match.prompt_under))
+    if match.max_tokens_over is not None:
+        found.append(_number("tokens", match.max_tokens_over + 1, None))
+    return found
+
+
+def _model(name: str) -> Node:
+    if "*" in name or "?" in name:
+        special = {"*": ".*", "?": "."}
+        return {"string_match": regex("".join(special.get(c) or escape_regex(c) for c in name))}
+    return {"string_match": {"exact": name}}
+
+
+def _number(key: str, least: int, end: int | None) -> Node:
+    return _metadata(key, {"double_match": {"range": {"start": least, "end": end or 1 << 50}}})
+
+
+def _metadata(key: str, value: Node) -> Node:
+    return {"filter": "lbgen", "path": [{"key": key}], "value": value}
+
+
+UNREAD: Node = {**_metadata("read", {"string_match": {"exact": "yes"}}), "invert": True}
+"""The body was not looked at yet."""
+NAMED: Node = _metadata("model", {"present_match": True})
+"""The body names a model."""
+
+
+def reads_body(match: Match) -> bool:
+    """Tell whether a route's conditions are on the body."""
+    sizes = (match.prompt_over, match.prompt_under, match.max_tokens_over)
+    return bool(match.models) or any(size is not None for size in sizes)
+
+
+def asked_of_body(route: Route) -> tuple[str, ...]:
+    """Return what the script has to find for a route's conditions, in its words."""
+    names = ["model"] if route.match.models else []
+    return (*names, "tokens") if route.match.max_tokens_over is not None else tuple(names)
+
+
+def escape_regex(text: str) -> str:
+    """Return an expression of RE2 that matches just this text."""
+    return "".join(c if c.isalnum() or c in "_-/" or ord(c) > 127 else f"\\x{ord(c):02x}" for c in text)

@@ -1,0 +1,189 @@
+"""What Envoy cannot do for a fleet: the rows of `support`, found in what is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.strategies.prefix import PrefixParameters
+from lbgen.targets.envoy.listeners import groups
+from lbgen.targets.envoy.retries import repeats
+from lbgen.targets.envoy.strategies import hash_policies, hashes, refusal
+from lbgen.targets.envoy.support import LIMITS, OPEN, understood
+from lbgen.targets.sessions import session_of
+from lbgen.targets.verdicts import Verdicts
+from lbgen.vocabulary import Support
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from lbgen.model import Fleet, Pool
+    from lbgen.problems import Path, Problem
+    from lbgen.targets.envoy.support import Limit
+
+
+def limits(fleet: Fleet) -> Iterator[Problem]:
+    """Yield degraded (warning) and refused (error) keys that the fleet uses."""
+    said = Verdicts("Envoy", fleet.target("envoy"))
+    for pool in fleet.pools:
+        refused = refusal(pool, fleet.target("envoy"))
+        if refused:
+            said.refused("strategy", (*pool.path, "strategy"), refused.reason, refused.instead)
+    written = tuple(_written(fleet.origins.plain()))
+    for limit in LIMITS:
+        for path in _places(fleet, limit, written):
+            say = said.degraded if limit.support is Support.DEGRADED else said.refused
+            say(limit.name, path, limit.reason, limit.instead)
+    for key, path in written:
+        if not understood(key):
+            said.refused(key.rpartition("*.")[2], path, "cannot be had on Envoy", "NGINX or HAProxy")
+    yield from said.problems()
+
+
+def _places(fleet: Fleet, limit: Limit, written: tuple[tuple[str, Path], ...]) -> Iterator[Path]:
+    if limit.when:
+        yield from dict.fromkeys(WHEN[limit.when](fleet))
+        return
+    found = [path for key, path in written if key == limit.key]
+    if limit.key == "pools.*.queue":
+        # `order` has a row of its own.
+        found = [path for key, path in written if key in {f"{limit.key}.size", f"{limit.key}.timeout"}][:1]
+    yield from found
+
+
+def _written(value: object, key: str = "", path: Path = ()) -> Iterator[tuple[str, Path]]:
+    """Yield every key that is written, in the table's spelling, and where it stands."""
+    if isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _written(inner, f"{key}.*", (*path, index))
+    if not isinstance(value, dict) or any(key.endswith(end) for end in OPEN if key):
+        return
+    named = key in {"pools", "listeners", "clients"}
+    for name, inner in value.items():
+        if not named and str(name).startswith("x-"):
+            continue
+        below = f"{key}.*" if named else f"{key}.{name}" if key else str(name)
+        if below == "targets":
+            continue
+        if not named and isinstance(inner, dict) and below.endswith((".servers", ".limits", ".routes")):
+            below = f"{below}.*"  # one entry alone, without its list
+        yield below, (*path, name)
+        yield from _written(inner, below, (*path, name))
+
+
+def _of(key: str, holds: Callable[[Fleet, Pool], bool]) -> Callable[[Fleet], Iterator[Path]]:
+    """Return what finds the pools for which something holds."""
+    parts = key.split(".")
+    return lambda fleet: ((*pool.path, *parts) for pool in fleet.pools if holds(fleet, pool))
+
+
+def _is_written(fleet: Fleet, pool: Pool, *keys: str) -> bool:
+    return fleet.origins.written((*pool.path, *keys))
+
+
+def _resets_apart(fleet: Fleet, pool: Pool) -> bool:
+    del fleet
+    return bool(pool.retry.attempts) and len({"reset", "timeout"} & set(pool.retry.on)) == 1
+
+
+def _short_idle(fleet: Fleet, pool: Pool) -> bool:
+    waits = pool.timeouts
+    return _is_written(fleet, pool, "timeouts", "idle") and (waits.idle or 0) < (waits.first_byte or 0)
+
+
+def _static_names(fleet: Fleet, pool: Pool) -> bool:
+    return pool.dns.mode == "static" and _is_written(fleet, pool, "dns", "mode")
+
+
+def _two_levels(fleet: Fleet, pool: Pool) -> bool:
+    del fleet
+    return pool.strategy.name == "prefix" and PrefixParameters.of(pool.strategy.parameters).key == "auto"
+
+
+def _scoped(fleet: Fleet, pool: Pool) -> bool:
+    del fleet
+    return pool.strategy.parameters.get("scope") == "client"
+
+
+def _strict(fleet: Fleet, pool: Pool) -> bool:
+    by = session_of(pool)
+    return bool(by and by.strict and not by.insert) and _is_written(fleet, pool, "strategy", "strict")
+
+
+def _splits(fleet: Fleet) -> Iterator[tuple[Path, list[Pool]]]:
+    for listener in fleet.listeners:
+        for route in listener.routes:
+            if len(route.split) > 1:
+                yield (*route.path, "split"), [fleet.pool(name) for name in route.split]
+
+
+def _hashes_apart(fleet: Fleet) -> Iterator[Path]:
+    settings = fleet.target("envoy")
+    for path, pools in _splits(fleet):
+        keyed = [pool for pool in pools if hashes(pool, settings)]
+        if any(list(hash_policies(pool)) != list(hash_policies(keyed[0])) for pool in keyed):
+            yield path
+
+
+def _hashes_twice(fleet: Fleet) -> Iterator[Path]:
+    settings = fleet.target("envoy")
+    for listener in fleet.listeners:
+        for route in listener.routes:
+            keyed = any(hashes(fleet.pool(name), settings) for name in route.split)
+            if len(route.split) > 1 and route.split_by != "request" and keyed:
+                yield (*route.path, "by")
+
+
+def _hosts_apart(fleet: Fleet) -> Iterator[Path]:
+    return (path for path, pools in _splits(fleet) if len({pool.host_header for pool in pools}) > 1)
+
+
+def _trust_apart(fleet: Fleet) -> Iterator[Path]:
+    for sharing, _ in groups(fleet.listeners):
+        plain = [listener for listener in sharing if not listener.tls]
+        for listener in plain:
+            if listener.trusted_proxies != plain[0].trusted_proxies:
+                yield (*listener.path, "trusted_proxies")
+
+
+def _accepts(fleet: Fleet) -> Iterator[Path]:
+    return ((*one.path, "accept_proxy") for one in fleet.listeners if one.accept_proxy)
+
+
+def _priorities(fleet: Fleet) -> Iterator[Path]:
+    return ((*client.path, "priority") for client in fleet.clients if client.priority)
+
+
+def _several_doors(fleet: Fleet) -> Iterator[Path]:
+    for client in fleet.clients:
+        doors = [one for one in fleet.listeners if client.name in one.auth.clients]
+        if client.rate and len(doors) > 1:
+            yield (*client.path, "rate")
+
+
+def _syslog(fleet: Fleet) -> Iterator[Path]:
+    return iter([("logs", "to")] if fleet.logs.to.startswith("syslog:") else [])
+
+
+WHEN: Mapping[str, Callable[[Fleet], Iterator[Path]]] = {
+    "never": lambda _fleet: iter(()),  # what `refusal` says of a strategy
+    "shortest_first": _of("queue.order", lambda _fleet, pool: pool.queue.order != "fifo"),
+    "warmed_hashes": _of(
+        "warmup", lambda fleet, pool: bool(pool.warmup) and hashes(pool, fleet.target("envoy"))
+    ),
+    "resets_apart": _of("retry.on", _resets_apart),
+    "replayed": _of("retry.replay_posts", lambda _fleet, pool: pool.retry.replay_posts and repeats(pool)),
+    "short_idle": _of("timeouts.idle", _short_idle),
+    "static_names": _of("dns.mode", _static_names),
+    "two_levels": _of("strategy", _two_levels),
+    "scoped": _of("strategy.scope", _scoped),
+    "strict": _of("strategy.strict", _strict),
+    "hashes_apart": _hashes_apart,
+    "hashes_twice": _hashes_twice,
+    "hosts_apart": _hosts_apart,
+    "trust_apart": _trust_apart,
+    "accepts": _accepts,
+    "priorities": _priorities,
+    "several_doors": _several_doors,
+    "syslog": _syslog,
+}
+"""By the names that rows have: where each of them holds."""

@@ -1,0 +1,215 @@
+"""From a fleet to the files of Envoy.
+
+Envoy reads one file at its start, and watches all others: who replaces one of them changes what runs,
+without a restart. A file that holds a secret stands below ``secrets/``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbgen.targets.answers import ANSWERS, files_mark
+from lbgen.targets.envoy.assembly import BODY_SCRIPT, KEYS_SCRIPT, METRICS_FILE, Assembly
+from lbgen.targets.envoy.auth import digests, upstream_values, value_name
+from lbgen.targets.envoy.clusters import by_name, clusters, endpoints
+from lbgen.targets.envoy.filters import SCRIPTS, reads_bodies
+from lbgen.targets.envoy.inner import (
+    INTERNAL,
+    metrics_listener,
+    metrics_table,
+    password_line,
+    probing,
+    redirect_listeners,
+)
+from lbgen.targets.envoy.listeners import listener_nodes, route_tables
+from lbgen.targets.envoy.logs import LEVELS
+from lbgen.targets.envoy.settings import own
+from lbgen.targets.envoy.words import Node, socket
+from lbgen.targets.envoy.yaml_lines import lines, quote, quote_lua
+from lbgen.targets.service import drop_in
+from lbgen.targets.spec import Output, Syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from lbgen.model import Fleet, Pool
+    from lbgen.targets.spec import Part, Secrets
+
+_FILES = 65_536
+"""Files and connections that the service may open, at least."""
+
+
+class Item(NamedTuple):
+    """A listener, a cluster, a route table or a pool's servers as lines."""
+
+    kind: Syntax
+    lines: tuple[Syntax, ...]
+    raw: tuple[Syntax, ...] = ()
+
+
+class _Whole:
+    """All nodes of a configuration; routes first, since they name the clusters that stand for two pools."""
+
+    def __init__(self, made: Assembly) -> None:
+        self.made = made
+        self.tables: dict[str, Node] = {}
+        self.hidden: set[str] = set()
+        made.took_secrets()
+        for name, table in route_tables(made):
+            self.tables[name] = table
+            if made.took_secrets():
+                self.hidden.add(name)
+            made.file(f"routes/{name}.yaml", hidden=name in self.hidden)
+        inside, around = probing(made)
+        if made.fleet.metrics:
+            table = metrics_table(made)
+            self.tables[table["name"]] = table
+        self.clusters = [*clusters(made), *around]
+        self.hides_clusters = made.took_secrets()
+        made.file("clusters.yaml", hidden=self.hides_clusters)
+        self.listeners = [
+            *listener_nodes(made, self.tables),
+            *redirect_listeners(made),
+            *metrics_listener(made, self.tables),
+            *inside,
+        ]
+
+
+def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
+    """Return the files to render, the main file first."""
+    made = Assembly(fleet, secrets, split=part.whole)
+    whole = _Whole(made)
+    if part.name == "upstreams":
+        context = {"part": part.name, "clusters": _items(made, "cluster", whole.clusters), "listeners": ()}
+        return (Output("clusters.yaml", "envoy/static.yaml.j2", context, secret=whole.hides_clusters),)
+    if not made.split:
+        return (_static(whole, part), *_scripts(made))
+    hidden = whole.hides_clusters
+    return (
+        Output("envoy.yaml", "envoy/envoy.yaml.j2", _bootstrap(made)),
+        _watched(made, made.place("clusters.yaml"), "cluster", whole.clusters, secret=hidden),
+        *(_watched(made, made.pool_file(pool), "endpoints", [endpoints(made, pool)]) for pool in _by_file(made)),
+        *_tables(whole),
+        *_scripts(made),
+        _watched(made, "listeners.yaml", "listener", whole.listeners),
+        drop_in("envoy.service", made.settings.directory, _FILES),
+    )
+
+
+_KINDS = {
+    "listener": "envoy.config.listener.v3.Listener",
+    "cluster": "envoy.config.cluster.v3.Cluster",
+    "routes": "envoy.config.route.v3.RouteConfiguration",
+    "endpoints": "envoy.config.endpoint.v3.ClusterLoadAssignment",
+}
+
+
+def _items(made: Assembly, kind: str, nodes: Iterable[Node]) -> tuple[Item, ...]:
+    raw = tuple(map(Syntax, made.settings.raw.get(kind, ())))
+    name = Syntax(f"type.googleapis.com/{_KINDS[kind]}")
+    return tuple(Item(name, lines(node), raw) for node in nodes)
+
+
+def _watched(made: Assembly, path: str, kind: str, nodes: Iterable[Node], *, secret: bool = False) -> Output:
+    version = Syntax(files_mark(made.fleet.digest))
+    context = {"kind": kind, "version": version, "items": _items(made, kind, nodes)}
+    return Output(path, "envoy/watched.yaml.j2", context, secret=secret)
+
+
+def _tables(whole: _Whole) -> Iterator[Output]:
+    for name, table in whole.tables.items():
+        path = whole.made.place(f"routes/{name}.yaml")
+        yield _watched(whole.made, path, "routes", [table], secret=name in whole.hidden)
+
+
+def _by_file(made: Assembly) -> Iterator[Pool]:
+    return (pool for pool in made.fleet.pools if not by_name(pool))
+
+
+def _static(whole: _Whole, part: Part) -> Output:
+    made = whole.made
+    context = _bootstrap(made) | {
+        "part": part.name,
+        "listeners": _items(made, "listener", whole.listeners),
+        "clusters": _items(made, "cluster", whole.clusters),
+    }
+    secret = whole.hides_clusters or bool(whole.hidden)
+    return Output("envoy.yaml", "envoy/static.yaml.j2", context, secret=secret)
+
+
+def _bootstrap(made: Assembly) -> dict[str, object]:
+    settings = made.settings
+    inside = lines(INTERNAL) if probing(made)[0] else ()
+    return {
+        "name": quote(made.fleet.name),
+        "admin": lines({"address": socket(own(settings).admin)}, 2),
+        "sources": lines({"cds_config": made.source(made.place("clusters.yaml")), "lds_config": made.source("listeners.yaml")}, 2),
+        "internal": inside,
+        "command": Syntax(_command(made)),
+        "raw": tuple(map(Syntax, settings.raw.get("bootstrap", ()))),
+    }
+
+
+def _command(made: Assembly) -> str:
+    settings = made.settings
+    seconds = -(-settings.drain_timeout // 1_000)
+    words = [f"envoy -c {made.path('envoy.yaml')}", f"--drain-time-s {seconds}"]
+    words.append(f"--parent-shutdown-time-s {seconds + 60}")
+    if own(settings).workers:
+        words.append(f"--concurrency {own(settings).workers}")
+    return " ".join([*words, f"--log-level {LEVELS[made.fleet.logs.level]}"])
+
+
+def _scripts(made: Assembly) -> Iterator[Output]:
+    """Yield the scripts, in files of their own, and the password file."""
+    if any(reads_bodies(made.fleet, listener) for listener in made.fleet.listeners):
+        yield _script(made, BODY_SCRIPT, "envoy/body.lua.j2", {"answers": _answers(*BODY_ANSWERS)})
+    if any(listener.auth.clients for listener in made.fleet.listeners):
+        context = {
+            "answers": _answers("unauthorized", "forbidden", "bad_request"),
+            "keys": tuple(Pair(Syntax(key), quote_lua(name)) for key, name in digests(made).items()),
+            "pools": tuple(
+                Pair(quote_lua(client.name), quote_lua(f",{','.join(client.pools)},"))
+                for client in made.fleet.clients
+                if client.pools
+            ),
+            "values": tuple(
+                Pair(Syntax(value_name(made, secret)), quote_lua(f"Bearer {made.resolve(secret)}"))
+                for secret in upstream_values(made)
+            ),
+        }
+        yield _script(made, KEYS_SCRIPT, "envoy/keys.lua.j2", context, secret=True)
+    line = password_line(made)
+    if line:
+        yield Output(METRICS_FILE, text=line, secret=True)
+
+
+BODY_ANSWERS = ("model_unreadable", "bad_body", "unsupported_encoding", "bad_request")
+
+
+class Pair(NamedTuple):
+    """An entry of a table in a script."""
+
+    key: Syntax
+    value: Syntax
+
+
+class Reply(NamedTuple):
+    """An answer of a script."""
+
+    name: Syntax
+    status: int
+    body: Syntax
+
+
+def _answers(*names: str) -> tuple[Reply, ...]:
+    return tuple(Reply(Syntax(name), ANSWERS[name].status, quote_lua(ANSWERS[name].body)) for name in names)
+
+
+def _script(
+    made: Assembly, name: str, template: str, context: Mapping[str, object], *, secret: bool = False
+) -> Output:
+    if not made.split:
+        return Output(f"{name}.lua", template, context, secret=secret, comment="--")
+    more = {"version": Syntax(files_mark(made.fleet.digest)), "script": Syntax(template), "filter": SCRIPTS[name]}
+    return Output(f"{name}.yaml", "envoy/script.yaml.j2", {**context, **more}, secret=secret)

@@ -1,0 +1,66 @@
+"""The keys under ``targets.envoy``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from lbgen.fields import AutoInteger, Field, Struct, Text
+from lbgen.targets.settings import DRAIN_TIMEOUT, WITHOUT, SettingsTable, directory, raw, version
+from lbgen.targets.spec import Room
+from lbgen.units import Address, parse_address
+from lbgen.vocabulary import Version
+
+if TYPE_CHECKING:
+    from lbgen.model import TargetSettings
+
+OLDEST = Version(1, 36)
+DIRECTORY = "/etc/envoy"
+_ADMIN = Address("127.0.0.1", 9901)
+
+
+class Own(NamedTuple):
+    """What only Envoy has."""
+
+    admin: Address = _ADMIN
+    """Where it answers for its figures and its configuration; who reaches it may stop Envoy."""
+    workers: int | None = None
+    """None: as many as there are cores."""
+
+
+def own(settings: TargetSettings) -> Own:
+    """Return the settings that only Envoy has."""
+    return cast("Own", settings.own)
+
+
+def room(settings: TargetSettings) -> Room:
+    """Return the connections of clients: Envoy itself bounds none, what the system allows does."""
+    del settings
+    return Room("", 1_000_000)
+
+
+SETTINGS = SettingsTable(
+    Struct(
+        "settings of Envoy",
+        version(OLDEST, "1.38"),
+        directory(DIRECTORY),
+        Field(
+            "admin",
+            Text("host:port", limit=64, parse=parse_address),
+            _ADMIN,
+            "Where Envoy answers for its own state. Who reaches it can stop Envoy: a loopback address.",
+            example="127.0.0.1:9901",
+        ),
+        Field(
+            "workers",
+            AutoInteger(1, 1024),
+            doc="Worker threads.",
+            default_doc="auto, one a core",
+            example=4,
+            instead_of=("concurrency", "threads"),
+        ),
+        DRAIN_TIMEOUT,
+        WITHOUT,
+        raw("bootstrap", "listener", "cluster"),
+    ),
+    Own,
+)

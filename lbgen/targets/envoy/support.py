@@ -1,0 +1,250 @@
+"""Every key of the fleet file, and what Envoy makes of it: the one table of its limitations.
+
+A key that stands in no row here and not in `RENDERED` is refused where it is written, so that none is lost.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lbgen.targets.spec import Row
+from lbgen.vocabulary import Support
+
+_D, _R = Support.DEGRADED, Support.REFUSED
+HAPROXY = "the HAProxy target"
+
+
+class Limit(NamedTuple):
+    """What Envoy cannot have of one key."""
+
+    key: str
+    """With ``*`` for names and places in lists."""
+    support: Support
+    reason: str
+    """Goes on from the key's name: ``has no queue behind it``."""
+    instead: str = ""
+    when: str = ""
+    """The function of `limits` that finds where it holds; empty: wherever the key is written."""
+
+    @property
+    def name(self) -> str:
+        """The name by which `without` accepts the loss."""
+        tail = self.key.rpartition("*.")[2]
+        # Not the same as a pool's: who accepts the one has not accepted the other.
+        return f"clients.{tail}" if self.key == "clients.*.max_in_flight" else tail
+
+
+LIMITS: tuple[Limit, ...] = (
+    Limit("balancers.peers", _D, "has no effect: Envoy shares no table with its neighbours"),
+    Limit(
+        "pools.*.max_in_flight",
+        _D,
+        "bounds the servers of the pool together, not each, and no queue is behind it: what is more gets 503",
+        f"least_conn, which keeps them alike; or {HAPROXY}",
+    ),
+    Limit(
+        "pools.*.servers.*.max_in_flight",
+        _D,
+        "bounds the servers of the pool together, not each, and no queue is behind it: what is more gets 503",
+        f"least_conn, which keeps them alike; or {HAPROXY}",
+    ),
+    Limit("pools.*.queue", _D, "has no effect: Envoy has no queue; what is too much gets 503 at once", HAPROXY),
+    Limit("pools.*.queue.order", _R, "needs a queue, and Envoy has none", HAPROXY, when="shortest_first"),
+    Limit("pools.*.passive_health.window", _D, "has no effect: connections that fail in a row are counted"),
+    Limit(
+        "pools.*.warmup",
+        _D,
+        "has no effect where servers are hashed: only round_robin, least_conn and random_two warm up",
+        when="warmed_hashes",
+    ),
+    Limit(
+        "pools.*.retry.on",
+        _D,
+        "does not tell reset from timeout: either means both",
+        "write both, or neither",
+        when="resets_apart",
+    ),
+    Limit("pools.*.retry.within", _D, "does not end the tries: their number and timeouts.connect do"),
+    Limit(
+        "pools.*.retry.replay_posts",
+        _D,
+        "covers requests of up to 1 MiB: what is larger is not held",
+        when="replayed",
+    ),
+    Limit(
+        "pools.*.timeouts.idle",
+        _D,
+        "becomes as long as first_byte: Envoy's timer for silence runs before the first byte, too",
+        "write a first_byte that is no longer",
+        when="short_idle",
+    ),
+    Limit("pools.*.timeouts.send", _D, "bounds a request's headers; gaps in its body are bounded by idle"),
+    Limit("pools.*.keepalive.idle", _D, "bounds nothing: Envoy keeps idle connections for idle_timeout"),
+    Limit(
+        "pools.*.dns.mode",
+        _D,
+        "has no effect: Envoy follows names while it runs",
+        "runtime, or addresses",
+        when="static_names",
+    ),
+    Limit("pools.*.discover.max", _D, "bounds nothing: all addresses of the name are used"),
+    Limit(
+        "pools.*.strategy",
+        _R,
+        "differs from that of another pool of the same split, and a route has one way to hash",
+        "a route for each",
+        when="hashes_apart",
+    ),
+    Limit(
+        "pools.*.strategy.prefix",
+        _D,
+        "has one level on Envoy: a conversation's home is its hash, and system prompts have none",
+        "prefix: {key: conversation} or {key: system_prompt} says which; or " + HAPROXY,
+        when="two_levels",
+    ),
+    Limit("pools.*.strategy.slack", _D, "has no effect: Envoy bounds a server by load_factor alone"),
+    Limit("pools.*.strategy.scope", _R, "cannot be 'client' on Envoy", HAPROXY, when="scoped"),
+    Limit(
+        "pools.*.strategy.strict",
+        _D,
+        "ends for some sessions when servers are added: it is a hash",
+        "session: {insert: NAME}, a cookie that names the server",
+        when="strict",
+    ),
+    Limit(
+        "pools.*.strategy.learn",
+        _R,
+        "cannot be had: the names of sessions would be Envoy's own, with an address inside",
+        "session: {header: NAME}",
+        when="never",
+    ),
+    Limit("pools.*.strategy.kv_cache", _R, "cannot be had: `lbgen agent` talks to HAProxy alone", when="never"),
+    Limit("pools.*.strategy.drain_above", _R, "belongs to kv_cache", when="never"),
+    Limit("pools.*.strategy.pack", _R, "cannot be had: Envoy fills no server before the next", when="never"),
+    Limit(
+        "listeners.*.routes.*.by",
+        _R,
+        "is a hash on Envoy, and the pools choose servers by another one: a route has one",
+        "by: request",
+        when="hashes_twice",
+    ),
+    Limit(
+        "pools.*.host_header",
+        _R,
+        "differs from that of another pool of the same split, and a route has one",
+        "a route for each",
+        when="hosts_apart",
+    ),
+    Limit("listeners.*.tls.directory", _R, "cannot be had: Envoy wants each certificate named", "bundle"),
+    Limit("listeners.*.acme.webroot", _R, "cannot be had: Envoy serves no files", "acme: {pool: NAME}"),
+    Limit("listeners.*.max_body", _D, "holds for requests that tell their length; a chunked one passes"),
+    Limit("listeners.*.explain", _D, "has no effect: Envoy does not tell why it chose a server", HAPROXY),
+    Limit(
+        "listeners.*.trusted_proxies",
+        _R,
+        "differs from that of another listener on its address, and those without TLS share one",
+        "the same for both, or another address",
+        when="trust_apart",
+    ),
+    Limit(
+        "listeners.*.accept_proxy",
+        _R,
+        "cannot be had: Envoy takes the PROXY protocol's header from whoever connects",
+        "trusted_proxies with X-Forwarded-For; or " + HAPROXY,
+        when="accepts",
+    ),
+    Limit(
+        "listeners.*.auth.external",
+        _R,
+        "cannot be had: Envoy asks with the path of the request behind that of the url, and takes 200 alone",
+        "auth: {clients: all}; or the NGINX target",
+    ),
+    Limit(
+        "listeners.*.limits.*.concurrent",
+        _R,
+        "cannot be had: Envoy counts no requests in flight of a client",
+        f"rate, or max_in_flight of the pool; or {HAPROXY}",
+    ),
+    Limit(
+        "listeners.*.cors",
+        _D,
+        "allows the request headers that OpenAI's and Anthropic's clients send: Envoy repeats no list",
+    ),
+    Limit("listeners.*.routes.*.priority", _R, "orders those who wait, and Envoy has no queue", HAPROXY),
+    Limit("listeners.*.routes.*.timeouts.connect", _D, "holds for the pool, not for a route"),
+    Limit("listeners.*.routes.*.timeouts.send", _D, "holds for the listener, not for a route"),
+    Limit(
+        "clients.*.priority", _R, "orders those who wait, and Envoy has no queue", HAPROXY, when="priorities"
+    ),
+    Limit(
+        "clients.*.max_in_flight",
+        _R,
+        "cannot be had: Envoy counts no requests in flight of a client",
+        f"rate; or {HAPROXY}",
+    ),
+    Limit(
+        "clients.*.rate",
+        _D,
+        "is counted by each listener for itself",
+        "one listener with several binds",
+        when="several_doors",
+    ),
+    Limit(
+        "logs.to", _D, "cannot be syslog: standard output in its place", "a file, or stdout", when="syslog"
+    ),
+)
+"""Every row. A key below one of them is covered by it."""
+
+RENDERED: frozenset[str] = frozenset(
+    {
+        "version", "name", "balancers", "balancers.count", "pools", "pools.*", "listeners", "listeners.*",
+        "clients", "clients.*", "metrics", "logs", "targets",
+        *(f"pools.*.{key}" for key in (
+            "engine", "models", "strategy", "strategy.name", "strategy.header", "strategy.cookie",
+            "strategy.query", "strategy.body", "strategy.ip", "strategy.client", "strategy.strict",
+            "strategy.insert", "strategy.key", "strategy.headers", "strategy.bytes", "strategy.load_factor",
+            "strategy.agent_host", "strategy.agent_port",
+            "servers", "servers.*", "servers.*.address", "servers.*.name", "servers.*.weight",
+            "servers.*.backup", "servers.*.state", "queue.order", "health", "health.path", "health.interval",
+            "health.timeout", "health.rise", "health.fall", "health.expect", "health.port", "health.headers",
+            "passive_health", "passive_health.failures", "passive_health.eject", "warmup", "retry",
+            "retry.attempts", "retry.on", "retry.replay_posts", "timeouts", "timeouts.connect",
+            "timeouts.first_byte", "timeouts.idle", "timeouts.tunnel", "keepalive", "keepalive.idle_timeout",
+            "keepalive.requests", "tls", "tls.ca", "tls.server_name", "tls.verify", "tls.certificate",
+            "tls.key", "protocol", "host_header", "header_size", "headers", "headers.set", "headers.remove",
+            "dns", "dns.mode", "dns.resolver", "dns.valid", "discover", "discover.dns", "discover.port",
+            "discover.file", "allow_empty", "standby",
+        )),
+        *(f"listeners.*.{key}" for key in (
+            "bind", "hosts", "tls", "tls.certificate", "tls.key", "tls.bundle", "tls.profile", "tls.hsts",
+            "tls.client_ca", "redirect_from", "acme", "acme.pool", "http2", "header_size", "inspect",
+            "inspect.body", "behind_proxy", "trusted_proxies", "accept_proxy", "auth", "auth.clients",
+            "auth.header", "auth.upstream", "auth.upstream.set", "auth.except", "limits", "limits.*",
+            "limits.*.rate", "limits.*.burst", "limits.*.per", "websocket", "routes", "routes.*",
+            "status", "status.live", "status.ready", "status.when",
+        )),
+        *(f"listeners.*.routes.*.{key}" for key in (
+            "name", "host", "method", "path", "path_exact", "header", "model", "prompt_over", "prompt_under",
+            "max_tokens_over", "websocket", "pool", "split", "respond", "respond.status", "respond.json",
+            "respond.body", "respond.content_type", "by", "by.header", "when_down", "strip_prefix",
+            "add_prefix", "timeouts", "timeouts.first_byte", "timeouts.idle", "timeouts.tunnel", "headers",
+            "headers.set", "headers.remove",
+        )),
+        *(f"clients.*.{key}" for key in ("key", "keys", "priority", "rate", "burst", "pools")),
+        *(f"metrics.{key}" for key in ("bind", "allow", "auth", "auth.user", "auth.password")),
+        *(f"logs.{key}" for key in ("to", "format", "level")),
+    }
+)  # fmt: skip
+"""What is rendered as it is written, where no row above says otherwise."""
+OPEN = frozenset({"health.headers", "headers.set", "header", "split", "respond.json", "routes.*.header"})
+"""Ends of keys below which names are the user's own."""
+
+SUPPORT: tuple[Row, ...] = tuple(Row(limit.key, limit.support, limit.reason) for limit in LIMITS)
+"""The same as rows of the reference."""
+
+
+def understood(key: str) -> bool:
+    """Tell whether a key is in this table: rendered, degraded or refused with a reason of its own."""
+    if key.startswith("targets") or key.split(".")[-1].startswith("x-") or key in RENDERED:
+        return True
+    return any(key == limit.key or key.startswith(f"{limit.key}.") for limit in LIMITS)
