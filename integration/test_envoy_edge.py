@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import ssl
 import http.client
+import ssl
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from integration.envoy_site import MockServer, Site, mocks, pool, running
+from integration.envoy_site import MockServer, mocks, pool, running
 from integration.waiting import eventually
 from lbgen.checker.certificate import throwaway_bundle
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-MANY = 1_000_000
 
 
 @pytest.fixture
@@ -84,7 +83,13 @@ def test_limits_of_everybody(servers: list[MockServer], tmp_path: Path, per: str
 
 def test_routes(servers: list[MockServer], tmp_path: Path) -> None:
     routes = [
-        {"path": "/gpt", "strip_prefix": True, "add_prefix": "/v1", "pool": "s0", "headers": {"set": {"X-A": "50%"}}},
+        {
+            "path": "/gpt",
+            "strip_prefix": True,
+            "add_prefix": "/v1",
+            "pool": "s0",
+            "headers": {"set": {"X-A": "50%"}},
+        },
         {"path_exact": "/gpt/exact", "respond": {"status": 418, "json": {"a": None}}},
         {"header": {"X-Tier": "batch"}, "pool": "s1"},
         {"method": ["DELETE"], "pool": "s2"},
@@ -96,7 +101,11 @@ def test_routes(servers: list[MockServer], tmp_path: Path) -> None:
         assert servers[0].seen[-1].headers["x-a"] == "50%"
         assert site.ask("/%67pt//chat").headers["x-mock"] == "s0"
         answer = site.ask("/gpt/exact")
-        assert (answer.status, answer.body, answer.headers["content-type"]) == (418, b'{"a":null}', "application/json")
+        assert (answer.status, answer.body, answer.headers["content-type"]) == (
+            418,
+            b'{"a":null}',
+            "application/json",
+        )
         missing = site.ask("/gptx")
         assert (missing.status, missing.code) == (404, "not_found")
         assert site.ask("/any", headers={"x-tier": "batch"}).headers["x-mock"] == "s1"
@@ -176,7 +185,9 @@ def test_hosts_on_one_address(servers: list[MockServer], tmp_path: Path) -> None
 
 
 def test_ready_with_several_pools(servers: list[MockServer], tmp_path: Path) -> None:
-    with running(edge(servers, {"routes": [{"path": f"/{s.name}", "pool": s.name} for s in servers]}), tmp_path) as site:
+    with running(
+        edge(servers, {"routes": [{"path": f"/{s.name}", "pool": s.name} for s in servers]}), tmp_path
+    ) as site:
         servers[0].health = servers[1].health = 500
         eventually(lambda: site.ask("/s0/x").status == 503 == site.ask("/s1/x").status, 5, "two are out")
         assert [site.ask("/lb/ready").status for _ in range(5)] == [200] * 5
@@ -191,18 +202,33 @@ def test_cors(servers: list[MockServer], tmp_path: Path) -> None:
                  clients={"a": {"key": "env:A"}})  # fmt: skip
     with running(fleet, tmp_path) as site:
         origin = {"origin": "https://chat.example.org"}
-        asked = {**origin, "access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+        asked = {
+            **origin,
+            "access-control-request-method": "POST",
+            "access-control-request-headers": "authorization",
+        }
         preflight = site.ask("/x", "OPTIONS", headers=asked)
         assert preflight.status in {200, 204}
         assert preflight.headers["access-control-allow-origin"] == "https://chat.example.org"
         assert "authorization" in preflight.headers["access-control-allow-headers"]
-        assert site.ask("/x", headers={**origin, **bearer("sk-a")}).headers["access-control-allow-origin"] == origin["origin"]
-        assert "access-control-allow-origin" not in site.ask("/x", headers={"origin": "https://evil.example", **bearer("sk-a")}).headers
+        assert (
+            site.ask("/x", headers={**origin, **bearer("sk-a")}).headers["access-control-allow-origin"]
+            == origin["origin"]
+        )
+        assert (
+            "access-control-allow-origin"
+            not in site.ask("/x", headers={"origin": "https://evil.example", **bearer("sk-a")}).headers
+        )
 
 
 def test_websockets(servers: list[MockServer], tmp_path: Path) -> None:
     with running(edge(servers[:1], {"websocket": True}), tmp_path) as site:
-        headers = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-key": "x", "sec-websocket-version": "13"}
+        headers = {
+            "connection": "upgrade",
+            "upgrade": "websocket",
+            "sec-websocket-key": "x",
+            "sec-websocket-version": "13",
+        }
         site.ask("/x", headers=headers)
         assert servers[0].seen[0].headers["upgrade"] == "websocket"
 
@@ -221,8 +247,6 @@ def test_split_and_when_down(servers: list[MockServer], tmp_path: Path) -> None:
 
 
 def test_metrics(servers: list[MockServer], tmp_path: Path) -> None:
-    from tests.ports import free_port
-
     port = free_port()
     metrics = {"bind": f"127.0.0.1:{port}", "auth": {"user": "u", "password": "env:P"}}
     with running({**edge(servers[:1], {}), "metrics": metrics}, tmp_path) as site:
@@ -239,18 +263,15 @@ def test_metrics(servers: list[MockServer], tmp_path: Path) -> None:
 def test_tls(servers: list[MockServer], tmp_path: Path) -> None:
     (tmp_path / "a.pem").write_text(throwaway_bundle("a.example.org"))
     (tmp_path / "b.pem").write_text(throwaway_bundle("b.example.org"))
-    listeners = {
+    listeners: dict[str, Any] = {
         name: {"hosts": [f"{name}.example.org"], "tls": {"bundle": f"{name}.pem"}, "routes": [{"pool": one}],
                "status": {"live": "/lb/live"}}
         for name, one in (("a", "s0"), ("b", "s1"))
     }  # fmt: skip
-    listeners["plain"] = {"bind": "127.0.0.1:0", "routes": [{"pool": "s0"}]}
-    from tests.ports import free_port
-
     port = free_port()
-    for name in ("a", "b"):
-        listeners[name]["bind"] = f"127.0.0.1:{port}"
-    del listeners["plain"]["bind"]
+    for listener in listeners.values():
+        listener["bind"] = f"127.0.0.1:{port}"
+    listeners["plain"] = {"routes": [{"pool": "s0"}]}
     with running({**edge(servers[:2], {}), "listeners": listeners}, tmp_path):
         assert over_tls(port, "a.example.org", "a.example.org").getheader("x-mock") == "s0"
         assert over_tls(port, "b.example.org", "b.example.org").getheader("x-mock") == "s1"

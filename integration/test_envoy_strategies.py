@@ -113,8 +113,11 @@ def test_an_inserted_cookie_names_the_server(servers: list[MockServer], tmp_path
 
 def chat(system: str, user: str, *turns: str) -> dict[str, Any]:
     later = [{"role": "assistant" if n % 2 == 0 else "user", "content": text} for n, text in enumerate(turns)]
-    return {"model": "m", "messages": [{"role": "system", "content": system},
-                                       {"role": "user", "content": [{"type": "text", "text": user}]}, *later]}  # fmt: skip
+    first = [
+        {"role": "system", "content": system},
+        {"role": "user", "content": [{"type": "text", "text": user}]},
+    ]
+    return {"model": "m", "messages": [*first, *later]}
 
 
 def home(site: Site, body: object, headers: dict[str, str] | None = None) -> str:
@@ -148,15 +151,21 @@ def test_prefix_by_system_prompt(servers: list[MockServer], tmp_path: Path) -> N
 
 def test_session_by_the_body(servers: list[MockServer], tmp_path: Path) -> None:
     with running(fleet(servers, {"name": "session", "body": "$.metadata.user_id"}), tmp_path) as site:
-        found = [{home(site, {"metadata": {"user_id": f"u{n}"}, "x": t}) for t in range(3)} for n in range(24)]
+        found = [
+            {home(site, {"metadata": {"user_id": f"u{n}"}, "x": t}) for t in range(3)} for n in range(24)
+        ]
         assert all(len(one) == 1 for one in found)
         assert len(set.union(*found)) == 4
 
 
 def test_session_by_client_and_split_by_client(servers: list[MockServer], tmp_path: Path) -> None:
     clients = {"a": {"key": "env:A"}, "b": {"key": "env:B"}}
-    pools = {"one": pool(servers[:2], strategy={"name": "session", "client": True}), "two": pool(servers[2:3]),
-             "three": pool(servers[3:])}  # fmt: skip
+    by_client = {"name": "session", "client": True}
+    pools = {
+        "one": pool(servers[:2], strategy=by_client),
+        "two": pool(servers[2:3]),
+        "three": pool(servers[3:]),
+    }
     routes = [{"path": "/s", "pool": "one"}, {"split": {"two": 1, "three": 1}, "by": "client"}]
     listener = {"auth": {"clients": "all"}, "routes": routes}
     with running({"pools": pools, "clients": clients, "listeners": {"public": listener}}, tmp_path) as site:
@@ -164,7 +173,9 @@ def test_session_by_client_and_split_by_client(servers: list[MockServer], tmp_pa
             for key in ("sk-a", "sk-b"):
                 headers = {"authorization": f"Bearer {key}"}
                 assert len({site.ask(path, headers=headers).headers["x-mock"] for _ in range(12)}) == 1
-        assert not [name for one in servers for seen in one.seen for name in seen.headers if name.startswith("x-lb-")]
+        assert not [
+            name for one in servers for seen in one.seen for name in seen.headers if name.startswith("x-lb-")
+        ]
 
 
 def test_split_by_a_header(servers: list[MockServer], tmp_path: Path) -> None:
@@ -182,7 +193,9 @@ def test_what_is_above_the_pools_cap_is_503(servers: list[MockServer], tmp_path:
         server.first_s = 2
     with running(fleet(servers[:2], "least_conn", max_in_flight=2, passive_health=False), tmp_path) as site:
         statuses: list[int] = []
-        threads = [threading.Thread(target=lambda: statuses.append(site.ask("/v1/x").status)) for _ in range(7)]
+        threads = [
+            threading.Thread(target=lambda: statuses.append(site.ask("/v1/x").status)) for _ in range(7)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 import time
@@ -30,7 +31,7 @@ def test_streams_arrive_as_they_are_made(servers: list[MockServer], tmp_path: Pa
         with site.stream("/v1/chat/completions") as response:
             while response.read(1):
                 times.append(time.monotonic())
-        gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+        gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
         assert sum(gap > 0.1 for gap in gaps) >= 4, "the pieces came together"
 
 
@@ -92,7 +93,11 @@ def test_no_server_is_503_with_a_hint(servers: list[MockServer], tmp_path: Path)
         server.health = 500
     with running({"pools": {"chat": pool(servers)}}, tmp_path) as site:
         answer = site.ask("/v1/x")
-        assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "service_unavailable", "1")
+        assert (answer.status, answer.code, answer.headers["retry-after"]) == (
+            503,
+            "service_unavailable",
+            "1",
+        )
         assert site.ask("/lb/ready").status == 503
         servers[0].health = 200
         eventually(lambda: site.ask("/lb/ready").status == 200, 5, "ready again")
@@ -129,15 +134,20 @@ def test_the_log_has_the_fields_of_the_other_targets(servers: list[MockServer], 
 def test_files_change_what_runs(servers: list[MockServer], tmp_path: Path) -> None:
     servers[0].pieces, servers[0].gap_s = 60, 0.05
     fleet: dict[str, Any] = {"pools": {"chat": pool(servers[:1])}}
-    with running(fleet, tmp_path) as site:
-        with site.stream("/v1/long") as response:
-            site.write({"pools": {"chat": pool(servers[1:])}})
-            eventually(lambda: {site.ask("/v1/x").headers["x-mock"] for _ in range(6)} == {"s1", "s2"}, 5, "new ones")
-            site.write({"pools": {"chat": pool(servers[1:]), "other": pool(servers[:1])},
-                        "listeners": {"public": {"routes": [{"path": "/o", "pool": "other"}, {"pool": "chat"}]}}})
-            servers[0].gap_s = 0.0
-            eventually(lambda: site.ask("/o/x").headers.get("x-mock") == "s0", 5, "a new pool and route")
-            assert response.read().count(b"data:") == 60, "a stream was cut"
+    with running(fleet, tmp_path) as site, site.stream("/v1/long") as response:
+        site.write({"pools": {"chat": pool(servers[1:])}})
+        eventually(
+            lambda: {site.ask("/v1/x").headers["x-mock"] for _ in range(6)} == {"s1", "s2"}, 5, "new ones"
+        )
+        site.write(
+            {
+                "pools": {"chat": pool(servers[1:]), "other": pool(servers[:1])},
+                "listeners": {"public": {"routes": [{"path": "/o", "pool": "other"}, {"pool": "chat"}]}},
+            }
+        )
+        servers[0].gap_s = 0.0
+        eventually(lambda: site.ask("/o/x").headers.get("x-mock") == "s0", 5, "a new pool and route")
+        assert response.read().count(b"data:") == 60, "a stream was cut"
 
 
 def drained(site: Site, server: MockServer) -> bool:
@@ -148,10 +158,10 @@ def drained(site: Site, server: MockServer) -> bool:
 
 def test_a_drained_server_ends_its_streams(servers: list[MockServer], tmp_path: Path) -> None:
     servers[0].pieces, servers[0].gap_s = 60, 0.05
-    with running({"pools": {"chat": pool(servers[:1])}}, tmp_path) as site:
-        with site.stream("/v1/long") as response:
-            fleet: dict[str, Any] = {"pools": {"chat": pool(servers[:2])}}
-            fleet["pools"]["chat"]["servers"][0]["state"] = "drain"
-            site.write(fleet)
-            eventually(lambda: drained(site, servers[0]), 5, "no new requests")
-            assert response.read().count(b"data:") == 60, "a stream was cut"
+    before = {"pools": {"chat": pool(servers[:1])}}
+    with running(before, tmp_path) as site, site.stream("/v1/long") as response:
+        fleet: dict[str, Any] = {"pools": {"chat": pool(servers[:2])}}
+        fleet["pools"]["chat"]["servers"][0]["state"] = "drain"
+        site.write(fleet)
+        eventually(lambda: drained(site, servers[0]), 5, "no new requests")
+        assert response.read().count(b"data:") == 60, "a stream was cut"

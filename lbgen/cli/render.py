@@ -112,6 +112,8 @@ def command(
         request = request._replace(sets=(*request.sets, *_query()))
     loaded = load_fleet(console, request)
     understood = usable_fleet(console, loaded, request)
+    if wanted.part == "all-in-one" and any(one.name != "envoy" for one in understood.targets):
+        raise click.UsageError("--part all-in-one is for Envoy, whose files are many otherwise: -t envoy")
     if wanted.output is None:
         return _print(console, understood, wanted)
     work = _look if wanted.looks_only else _write

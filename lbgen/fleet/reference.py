@@ -136,6 +136,8 @@ def _support(target: Target, path: str) -> str:
     """Return what a target makes of a key; of a part of a key what it makes of the whole."""
     if path.startswith("targets.") and path.split(".")[1] != target.name:
         return ""
+    if not target.understands(path):
+        return Support.REFUSED.value
     rows = {row.key: row for row in target.support}
     if path in rows:
         return _verdict(rows[path]) + (f": {rows[path].note}" if rows[path].note else "")

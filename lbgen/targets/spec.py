@@ -142,6 +142,9 @@ class Target(Protocol):
     def support(self) -> tuple[Row, ...]:
         """Every key that is not simply rendered by every version."""
 
+    def understands(self, key: str) -> bool:
+        """Tell whether it does something about a key of the fleet file; one of no row is refused else."""
+
     def quote(self, text: str) -> Syntax:
         """Return the text as one literal word of this target's language; raises `ValueError`."""
 

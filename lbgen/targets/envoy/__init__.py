@@ -5,23 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.envoy.features import FEATURES
-from lbgen.targets.envoy.limits import limits
-from lbgen.targets.envoy.outputs import outputs
 from lbgen.targets.envoy.settings import DIRECTORY, OLDEST, SETTINGS, room
-from lbgen.targets.envoy.strategies import REFUSALS
-from lbgen.targets.envoy.support import SUPPORT
-from lbgen.targets.envoy.yaml_lines import quote
+from lbgen.targets.spec import Abilities
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from lbgen.model import Fleet, TargetSettings
+    from lbgen.model import Fleet, Pool, TargetSettings
     from lbgen.problems import Problem
-    from lbgen.targets.spec import Output, Part, Room, Secrets, Syntax, Target
+    from lbgen.targets.behaviour import Behaviour
+    from lbgen.targets.program import Checks, Program
+    from lbgen.targets.spec import Output, Part, Room, Row, Secrets, Syntax, Target
+    from lbgen.vocabulary import Refused
 
 
 class Envoy:
-    """The target ``envoy``."""
+    """The target ``envoy``; most of it is imported when it is asked for, since others do without."""
 
     name = "envoy"
     title = "Envoy"
@@ -30,19 +29,63 @@ class Envoy:
     directory = DIRECTORY
     features = FEATURES
     settings = SETTINGS
-    strategies = REFUSALS
-    support = SUPPORT
+    abilities = Abilities(active_checks=True, ejects=True, backup_beside_affinity=True)
+
+    @property
+    def strategies(self) -> Mapping[str, Callable[[Pool, TargetSettings], Refused | None]]:
+        """For each strategy: None when it is rendered, else why not."""
+        from lbgen.targets.envoy.strategies import REFUSALS  # noqa: PLC0415
+
+        return REFUSALS
+
+    @property
+    def support(self) -> tuple[Row, ...]:
+        """Every key that is not simply rendered."""
+        from lbgen.targets.envoy.support import SUPPORT  # noqa: PLC0415
+
+        return SUPPORT
+
+    def understands(self, key: str) -> bool:
+        """Tell whether the table of limitations knows a key; any other is refused."""
+        from lbgen.targets.envoy.support import understood  # noqa: PLC0415
+
+        return understood(key)
 
     def quote(self, text: str) -> Syntax:
         """Return one scalar of YAML; raises `ValueError`."""
+        from lbgen.targets.envoy.yaml_lines import quote  # noqa: PLC0415
+
         return quote(text)
 
+    @property
+    def behaviour(self) -> Behaviour:
+        """How it chooses servers."""
+        from lbgen.targets.envoy.behaviour import BEHAVIOUR  # noqa: PLC0415
+
+        return BEHAVIOUR
+
+    @property
+    def program(self) -> Program:
+        """Its own program."""
+        from lbgen.targets.envoy.program import PROGRAM  # noqa: PLC0415
+
+        return PROGRAM
+
+    @property
+    def checks(self) -> Checks:
+        """How that program looks at files that it is only to check."""
+        from lbgen.targets.envoy.check import CHECKS  # noqa: PLC0415
+
+        return CHECKS
+
     def limits(self, fleet: Fleet) -> Iterator[Problem]:
-        """Yield what Envoy of this version cannot do for this fleet."""
+        """Yield what Envoy cannot do for this fleet."""
+        from lbgen.targets.envoy.limits import limits  # noqa: PLC0415
+
         return limits(fleet)
 
     def notes(self, fleet: Fleet) -> Iterator[str]:  # noqa: ARG002 - one signature for all
-        """Yield nothing."""
+        """Yield nothing: what a request is held by goes with it."""
         return iter(())
 
     def room(self, settings: TargetSettings) -> Room:
@@ -51,6 +94,8 @@ class Envoy:
 
     def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         """Return the files to render."""
+        from lbgen.targets.envoy.outputs import outputs  # noqa: PLC0415
+
         return outputs(fleet, part, secrets)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lbgen.targets.spec import Secrets
 
 KEYS_SCRIPT, BODY_SCRIPT = "secrets/keys", "body"
-"""The scripts' files, without their endings: YAML that Envoy watches, or Lua beside one file of everything."""
+"""The scripts' files, without endings: YAML that Envoy watches, or Lua beside one file of everything."""
 METRICS_FILE = "secrets/metrics.htpasswd"
 
 

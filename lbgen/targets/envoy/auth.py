@@ -74,4 +74,3 @@ def digests(made: Assembly) -> dict[str, str]:
         for client in made.fleet.clients
         for key in client.keys
     }
-

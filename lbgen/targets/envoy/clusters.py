@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from lbgen.model import State
 from lbgen.targets.envoy.health import health_checks, outliers
-from lbgen.targets.envoy.settings import own
 from lbgen.targets.envoy.server_tls import transport
+from lbgen.targets.envoy.settings import own
 from lbgen.targets.envoy.strategies import key_headers, policy
 from lbgen.targets.envoy.words import UNBOUNDED, Node, duration, header, socket, typed
 from lbgen.units import Address
@@ -84,7 +84,9 @@ def _resolver(pool: Pool) -> Node:
     addresses = []
     for text in pool.dns.resolver:
         host, colon, port = text.rpartition(":")
-        known = colon and not text.endswith("]") and text.count(":") == 1 or text.startswith("[") and colon
+        known = (colon and not text.endswith("]") and text.count(":") == 1) or (
+            text.startswith("[") and colon
+        )
         place = Address((host if known else text).strip("[]"), int(port) if known and port.isdigit() else 53)
         addresses.append(socket(place))
     kind = "envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig"
@@ -93,7 +95,9 @@ def _resolver(pool: Pool) -> Node:
 
 def _thresholds(pool: Pool) -> Node:
     most = _most_requests(pool)
-    why = f"Envoy's own bounds of 1024 would answer 503 by themselves{'' if most else '; the fleet sets none'}."
+    why = (
+        f"Envoy's own bounds of 1024 would answer 503 by themselves{'' if most else '; the fleet sets none'}."
+    )
     if most:
         why = "All of the pool's servers together; Envoy has no bound for each."
     return {
@@ -145,13 +149,12 @@ def endpoints(made: Assembly, pool: Pool) -> Node:
     groups = [[one for one in pool.servers if one.backup is backup] for backup in (False, True)]
     if pool.discover and pool.discover.dns:
         address = Address(pool.discover.dns, pool.discover.port or 0)
-        localities = [{"lb_endpoints": [_endpoint(made, pool, address, pool.discover.dns)]}]
+        localities: list[Node] = [{"lb_endpoints": [_endpoint(made, pool, address, pool.discover.dns)]}]
     else:
         localities = [
-            {**({"priority": priority} if priority else {}),
-             "lb_endpoints": [_server(made, pool, server) for server in servers]}
+            {"priority": priority, "lb_endpoints": [_server(made, pool, server) for server in servers]}
             for priority, servers in enumerate(filter(None, groups))
-        ]  # fmt: skip
+        ]
     node: Node = {"cluster_name": pool.name}
     if any(server.backup for server in pool.servers):
         node["#"] = "One living server is enough to keep the backup servers out."

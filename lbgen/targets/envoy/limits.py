@@ -116,12 +116,18 @@ def _splits(fleet: Fleet) -> Iterator[tuple[Path, list[Pool]]]:
                 yield (*route.path, "split"), [fleet.pool(name) for name in route.split]
 
 
-def _hashes_apart(fleet: Fleet) -> Iterator[Path]:
+def _splits_apart(fleet: Fleet) -> Iterator[Path]:
     settings = fleet.target("envoy")
     for path, pools in _splits(fleet):
         keyed = [pool for pool in pools if hashes(pool, settings)]
-        if any(list(hash_policies(pool)) != list(hash_policies(keyed[0])) for pool in keyed):
+        by = [list(hash_policies(pool)) for pool in keyed]
+        if any(one != by[0] for one in by) or len({pool.host_header for pool in pools}) > 1:
             yield path
+
+
+def _models_in_paths(fleet: Fleet) -> Iterator[Path]:
+    for listener in fleet.listeners:
+        yield from ((*route.path, "path") for route in listener.routes if route.match.path_model)
 
 
 def _hashes_twice(fleet: Fleet) -> Iterator[Path]:
@@ -131,10 +137,6 @@ def _hashes_twice(fleet: Fleet) -> Iterator[Path]:
             keyed = any(hashes(fleet.pool(name), settings) for name in route.split)
             if len(route.split) > 1 and route.split_by != "request" and keyed:
                 yield (*route.path, "by")
-
-
-def _hosts_apart(fleet: Fleet) -> Iterator[Path]:
-    return (path for path, pools in _splits(fleet) if len({pool.host_header for pool in pools}) > 1)
 
 
 def _trust_apart(fleet: Fleet) -> Iterator[Path]:
@@ -177,9 +179,9 @@ WHEN: Mapping[str, Callable[[Fleet], Iterator[Path]]] = {
     "two_levels": _of("strategy", _two_levels),
     "scoped": _of("strategy.scope", _scoped),
     "strict": _of("strategy.strict", _strict),
-    "hashes_apart": _hashes_apart,
+    "splits_apart": _splits_apart,
+    "models_in_paths": _models_in_paths,
     "hashes_twice": _hashes_twice,
-    "hosts_apart": _hosts_apart,
     "trust_apart": _trust_apart,
     "accepts": _accepts,
     "priorities": _priorities,

@@ -71,7 +71,9 @@ def table_name(sharing: tuple[Listener, ...]) -> str:
 
 def listener_nodes(made: Assembly, tables: dict[str, Node]) -> list[Node]:
     """Return every listener of the fleet's; `tables`: where routes stand in the same file."""
-    return [_listener(made, sharing, addresses, tables) for sharing, addresses in groups(made.fleet.listeners)]
+    return [
+        _listener(made, sharing, addresses, tables) for sharing, addresses in groups(made.fleet.listeners)
+    ]
 
 
 def _listener(
@@ -126,10 +128,7 @@ def manager_node(made: Assembly, sharing: tuple[Listener, ...], name: str, table
     send = max((pool.timeouts.send or 0 for pool in pools), default=0) or 60_000
     trusted = tuple(network for one in sharing for network in one.trusted_proxies)
     silent = [
-        spelled(compared(path))
-        for one in sharing
-        for path in (one.status.live, one.status.ready)
-        if path
+        spelled(compared(path)) for one in sharing for path in (one.status.live, one.status.ready) if path
     ]
     node = typed(MANAGER, stat_prefix=name, codec_type="AUTO" if http2 else "HTTP1")
     node |= _clients(trusted)
@@ -161,7 +160,10 @@ def manager_node(made: Assembly, sharing: tuple[Listener, ...], name: str, table
     probes = [one for listener in sharing for one in ready_filters(made, listener, shared=len(sharing) > 1)]
     node["http_filters"] = [*probes, *filters(made, sharing)]
     if made.split:
-        node["rds"] = {"route_config_name": name, "config_source": made.source(made.place(f"routes/{name}.yaml"))}
+        node["rds"] = {
+            "route_config_name": name,
+            "config_source": made.source(made.place(f"routes/{name}.yaml")),
+        }
     else:
         node["route_config"] = tables[name]
     return node
@@ -249,7 +251,14 @@ def _answer_headers(listener: Listener) -> Iterator[Node]:
 
 _OWNED = tuple(
     f"access-control-{name}"
-    for name in ("allow-origin", "allow-credentials", "allow-methods", "allow-headers", "max-age", "expose-headers")
+    for name in (
+        "allow-origin",
+        "allow-credentials",
+        "allow-methods",
+        "allow-headers",
+        "max-age",
+        "expose-headers",
+    )
 )
 _ASKED = (
     "authorization", "content-type", "accept", "x-api-key", "x-request-id", "x-session-id", "openai-beta",

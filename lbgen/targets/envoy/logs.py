@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.envoy.words import Node, escape_format, typed
+from lbgen.targets.envoy.words import Node, typed
+from lbgen.targets.envoy.yaml_lines import escape_format
 
 if TYPE_CHECKING:
     from lbgen.model import Logs
 
 _COMBINED = (
-    '%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT% - %DYNAMIC_METADATA(lbgen:client)% [%START_TIME(%d/%b/%Y:%H:%M:%S'
-    ' +0000)%] "%REQ(:METHOD)% %PATH(NQ:ORIG_OR_PATH)% %PROTOCOL%" %RESPONSE_CODE% %BYTES_SENT% "-"'
+    "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT% - %DYNAMIC_METADATA(lbgen:client)%"
+    " [%START_TIME(%d/%b/%Y:%H:%M:%S +0000)%]"
+    ' "%REQ(:METHOD)% %PATH(NQ:ORIG_OR_PATH)% %PROTOCOL%" %RESPONSE_CODE% %BYTES_SENT% "-"'
     ' "%REQ(USER-AGENT)%"\n'
 )
 LEVELS = {"debug": "debug", "info": "info", "notice": "info", "warning": "warning", "error": "error"}

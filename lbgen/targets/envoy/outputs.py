@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from lbgen.model import Fleet, Pool
     from lbgen.targets.spec import Part, Secrets
 
+ONE_FILE = "all-in-one"
+"""The part that is the whole configuration in a single file, and scripts beside it."""
 _FILES = 65_536
 """Files and connections that the service may open, at least."""
 
@@ -77,6 +79,8 @@ class _Whole:
 
 def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     """Return the files to render, the main file first."""
+    if part.whole and own(fleet.target("envoy")).in_one_file:
+        part = part._replace(name=ONE_FILE)
     made = Assembly(fleet, secrets, split=part.whole)
     whole = _Whole(made)
     if part.name == "upstreams":
@@ -88,7 +92,10 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     return (
         Output("envoy.yaml", "envoy/envoy.yaml.j2", _bootstrap(made)),
         _watched(made, made.place("clusters.yaml"), "cluster", whole.clusters, secret=hidden),
-        *(_watched(made, made.pool_file(pool), "endpoints", [endpoints(made, pool)]) for pool in _by_file(made)),
+        *(
+            _watched(made, made.pool_file(pool), "endpoints", [endpoints(made, pool)])
+            for pool in _by_file(made)
+        ),
         *_tables(whole),
         *_scripts(made),
         _watched(made, "listeners.yaml", "listener", whole.listeners),
@@ -143,7 +150,13 @@ def _bootstrap(made: Assembly) -> dict[str, object]:
     return {
         "name": quote(made.fleet.name),
         "admin": lines({"address": socket(own(settings).admin)}, 2),
-        "sources": lines({"cds_config": made.source(made.place("clusters.yaml")), "lds_config": made.source("listeners.yaml")}, 2),
+        "sources": lines(
+            {
+                "cds_config": made.source(made.place("clusters.yaml")),
+                "lds_config": made.source("listeners.yaml"),
+            },
+            2,
+        ),
         "internal": inside,
         "command": Syntax(_command(made)),
         "raw": tuple(map(Syntax, settings.raw.get("bootstrap", ()))),
@@ -211,5 +224,9 @@ def _script(
 ) -> Output:
     if not made.split:
         return Output(f"{name}.lua", template, context, secret=secret, comment="--")
-    more = {"version": Syntax(files_mark(made.fleet.digest)), "script": Syntax(template), "filter": SCRIPTS[name]}
+    more = {
+        "version": Syntax(files_mark(made.fleet.digest)),
+        "script": Syntax(template),
+        "filter": SCRIPTS[name],
+    }
     return Output(f"{name}.yaml", "envoy/script.yaml.j2", {**context, **more}, secret=secret)

@@ -46,8 +46,10 @@ def bounds(made: Assembly, listener: Listener) -> Iterator[Bound]:
 def limit_filters(made: Assembly, listeners: tuple[Listener, ...]) -> tuple[list[Node], list[Node]]:
     """Return the filters before keys are asked for, so that who guesses keys is counted, and those behind."""
     names = dict.fromkeys(bound.name for listener in listeners for bound in bounds(made, listener))
-    found = [{"name": name, "disabled": True, "typed_config": typed(_KIND, stat_prefix=name)} for name in names]
-    early = [node for node in found if node["name"].startswith("lb.limit.ip.")]
+    found = [
+        {"name": name, "disabled": True, "typed_config": typed(_KIND, stat_prefix=name)} for name in names
+    ]
+    early = [node for node in found if str(node["name"]).startswith("lb.limit.ip.")]
     return early, [node for node in found if node not in early]
 
 
@@ -61,7 +63,9 @@ def limits_of(made: Assembly, listener: Listener) -> Node:
 
 def _config(listener: Listener, sharing: list[Bound]) -> Node:
     everything = {"default_value": {"numerator": 100}}
-    node = typed(_KIND, stat_prefix=f"limit.{listener.name}", filter_enabled=everything, filter_enforced=everything)
+    node = typed(
+        _KIND, stat_prefix=f"limit.{listener.name}", filter_enabled=everything, filter_enforced=everything
+    )
     first = sharing[0]
     if first.per == "total":
         return node | {"token_bucket": _bucket(first)}
@@ -69,9 +73,7 @@ def _config(listener: Listener, sharing: list[Bound]) -> Node:
     node["#"] = "For who is not named below: no bound."
     node["token_bucket"] = {"max_tokens": 1 << 31, "tokens_per_fill": 1 << 31, "fill_interval": "1s"}
     node["rate_limits"] = [{"actions": [_action(first.per)]}]
-    node["descriptors"] = [
-        {"entries": [_entry(bound)], "token_bucket": _bucket(bound)} for bound in sharing
-    ]
+    node["descriptors"] = [{"entries": [_entry(bound)], "token_bucket": _bucket(bound)} for bound in sharing]
     return node
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
-from lbgen.targets.envoy.words import Node, escape_format, header, typed
+from lbgen.targets.envoy.words import Node, header, typed
+from lbgen.targets.envoy.yaml_lines import escape_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,7 @@ def local_replies() -> Node:
 
 
 def _mappers() -> Iterator[Node]:
-    own = "response.code_details in ['direct_response', 'lua_response']"
+    own = "response.code_details == 'direct_response' || response.code_details == 'lua_response'"
     kind = "envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
     yield {
         "#": "Answers of routes and scripts stay as they are.",
@@ -53,4 +54,3 @@ def _mapper(which: Node, said: Answer) -> Node:
     if said.retry_after is not None:
         node["headers_to_add"] = [header("retry-after", str(said.retry_after))]
     return node
-

@@ -29,11 +29,7 @@ def retry_policy(pool: Pool, first_byte: int | None, *, again: bool) -> Node:
 
     `again`: also what a server has seen, for requests that may be sent twice.
     """
-    reasons = [
-        reason
-        for reason in pool.retry.on
-        if reason in _UNSENT or again or pool.retry.replay_posts
-    ]
+    reasons = [reason for reason in pool.retry.on if reason in _UNSENT or again or pool.retry.replay_posts]
     policy: Node = {"num_retries": {"value": pool.retry.attempts if reasons else 0}}
     words = list(dict.fromkeys(_WORDS[reason] for reason in reasons if reason in _WORDS))
     statuses = [int(reason) for reason in reasons if reason not in _WORDS]

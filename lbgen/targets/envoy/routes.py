@@ -75,7 +75,7 @@ def live(made: Assembly, path: str) -> Node:
 
 def _own(made: Assembly, listener: Listener) -> Iterator[Node]:
     # Nobody needs a key for these, and no limit counts them.
-    unbound = {name: OFF for name in (*limits_of(made, listener), *((AUTH,) if listener.auth.clients else ()))}
+    unbound = dict.fromkeys((*limits_of(made, listener), *((AUTH,) if listener.auth.clients else ())), OFF)
     free = {"typed_per_filter_config": unbound} if unbound else {}
     if listener.status.live:
         yield live(made, listener.status.live) | free
@@ -141,7 +141,7 @@ class _Taken:
                 wanted += body_keys(self.made.fleet.pool(name))
         inside = self._match([]) | {"dynamic_metadata": [UNREAD]}
         node = answer(inside, ANSWERS["internal"], "Until the script has looked at the body, and asks anew.")
-        names = [name for name in dict.fromkeys(wanted)]
+        names = list(dict.fromkeys(wanted))
         return node | {"typed_per_filter_config": {BODY: self._script(names, decides=True)}}
 
     def _script(self, wanted: list[str], *, decides: bool) -> Node:
@@ -217,7 +217,8 @@ class _Taken:
         return node
 
     def _rewrites(self) -> Node:
-        route, node = self.route, {}
+        route = self.route
+        node: Node = {}
         if route.strip_prefix or route.add_prefix:
             node["regex_rewrite"] = {
                 "pattern": {"regex": path_regex(route)},
@@ -231,7 +232,8 @@ class _Taken:
         return node
 
     def _headers(self) -> Node:
-        added, removed = [], list(self.route.headers.remove)
+        added: list[Node] = []
+        removed = list(self.route.headers.remove)
         if len(self.route.split) < 2:
             added, more = _pool_changes(self.made, self.pools[0])
             removed += more
@@ -275,9 +277,10 @@ def path_regex(route: Route) -> str:
     """Return what a path has to look like; the first group is what stays."""
     if not route.strip_prefix or not (route.match.paths or route.match.paths_exact):
         return "^/(.*)$"
-    prefixes = sorted((spelled(compared(path)).rstrip("/") for path in route.match.paths), key=len, reverse=True)
+    prefixes = sorted(
+        (spelled(compared(path)).rstrip("/") for path in route.match.paths), key=len, reverse=True
+    )
     exact = sorted((spelled(compared(path)) for path in route.match.paths_exact), key=len, reverse=True)
     ways = [f"(?:{'|'.join(map(escape_regex, prefixes))})(?:/(.*))?"] if prefixes else []
     ways += [f"(?:{'|'.join(map(escape_regex, exact))})"] if exact else []
     return f"^(?:{'|'.join(ways)}){'' if prefixes else '()'}$"
-

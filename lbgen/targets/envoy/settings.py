@@ -11,11 +11,24 @@ from lbgen.units import Address, parse_address
 from lbgen.vocabulary import Version
 
 if TYPE_CHECKING:
+    from lbgen.fields.base import Value
     from lbgen.model import TargetSettings
 
 OLDEST = Version(1, 36)
 DIRECTORY = "/etc/envoy"
 _ADMIN = Address("127.0.0.1", 9901)
+
+
+class _Admin(Text):
+    """One ``host:port``."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("host:port", limit=64, parse=parse_address)
+
+    def written(self, value: Address) -> Value:
+        return str(value)
 
 
 class Own(NamedTuple):
@@ -25,6 +38,8 @@ class Own(NamedTuple):
     """Where it answers for its figures and its configuration; who reaches it may stop Envoy."""
     workers: int | None = None
     """None: as many as there are cores."""
+    in_one_file: bool = False
+    """True: for the checker, which sees no other files."""
 
 
 def own(settings: TargetSettings) -> Own:
@@ -45,7 +60,7 @@ SETTINGS = SettingsTable(
         directory(DIRECTORY),
         Field(
             "admin",
-            Text("host:port", limit=64, parse=parse_address),
+            _Admin(),
             _ADMIN,
             "Where Envoy answers for its own state. Who reaches it can stop Envoy: a loopback address.",
             example="127.0.0.1:9901",

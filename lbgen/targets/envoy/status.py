@@ -51,10 +51,13 @@ def ready_filters(made: Assembly, listener: Listener, *, shared: bool) -> Iterat
 
 def ready(name: str, pools: Iterable[Pool], headers: list[Node]) -> Node:
     """Return a filter that answers 200 while each of the pools has a living server, and else 503."""
-    # A cluster that there is not has no living server either. Less than 1 % would be none at all (1.36, 1.40).
+    # A cluster that there is not has no living server either. Less than 1 % would be none (1.36, 1.40).
     least = {pool.name if has_servers(pool) else EMPTY: {"value": 1} for pool in pools}
     node = typed(_CHECK, pass_through_mode=False, headers=headers)
-    return {"name": name, "typed_config": node | {"cluster_min_healthy_percentages": least or {EMPTY: {"value": 1}}}}
+    return {
+        "name": name,
+        "typed_config": node | {"cluster_min_healthy_percentages": least or {EMPTY: {"value": 1}}},
+    }
 
 
 def ready_route(path: str) -> Node:

@@ -48,7 +48,9 @@ LIMITS: tuple[Limit, ...] = (
         "bounds the servers of the pool together, not each, and no queue is behind it: what is more gets 503",
         f"least_conn, which keeps them alike; or {HAPROXY}",
     ),
-    Limit("pools.*.queue", _D, "has no effect: Envoy has no queue; what is too much gets 503 at once", HAPROXY),
+    Limit(
+        "pools.*.queue", _D, "has no effect: Envoy has no queue; what is too much gets 503 at once", HAPROXY
+    ),
     Limit("pools.*.queue.order", _R, "needs a queue, and Envoy has none", HAPROXY, when="shortest_first"),
     Limit("pools.*.passive_health.window", _D, "has no effect: connections that fail in a row are counted"),
     Limit(
@@ -89,13 +91,6 @@ LIMITS: tuple[Limit, ...] = (
     ),
     Limit("pools.*.discover.max", _D, "bounds nothing: all addresses of the name are used"),
     Limit(
-        "pools.*.strategy",
-        _R,
-        "differs from that of another pool of the same split, and a route has one way to hash",
-        "a route for each",
-        when="hashes_apart",
-    ),
-    Limit(
         "pools.*.strategy.prefix",
         _D,
         "has one level on Envoy: a conversation's home is its hash, and system prompts have none",
@@ -118,7 +113,9 @@ LIMITS: tuple[Limit, ...] = (
         "session: {header: NAME}",
         when="never",
     ),
-    Limit("pools.*.strategy.kv_cache", _R, "cannot be had: `lbgen agent` talks to HAProxy alone", when="never"),
+    Limit(
+        "pools.*.strategy.kv_cache", _R, "cannot be had: `lbgen agent` talks to HAProxy alone", when="never"
+    ),
     Limit("pools.*.strategy.drain_above", _R, "belongs to kv_cache", when="never"),
     Limit("pools.*.strategy.pack", _R, "cannot be had: Envoy fills no server before the next", when="never"),
     Limit(
@@ -129,12 +126,20 @@ LIMITS: tuple[Limit, ...] = (
         when="hashes_twice",
     ),
     Limit(
-        "pools.*.host_header",
+        "listeners.*.routes.*.split",
         _R,
-        "differs from that of another pool of the same split, and a route has one",
-        "a route for each",
-        when="hosts_apart",
+        "leads to pools that differ in host_header, or in what they hash: a route has one of each",
+        "a route for each pool",
+        when="splits_apart",
     ),
+    Limit(
+        "listeners.*.routes.*.path",
+        _R,
+        "cannot end in /{model}: Envoy's routes take the model from the body",
+        "the paths of the models one by one, with path_exact",
+        when="models_in_paths",
+    ),
+    Limit("listeners.*.routes.*.model", _D, "is read from JSON alone, not from forms and queries"),
     Limit("listeners.*.tls.directory", _R, "cannot be had: Envoy wants each certificate named", "bundle"),
     Limit("listeners.*.acme.webroot", _R, "cannot be had: Envoy serves no files", "acme: {pool: NAME}"),
     Limit("listeners.*.max_body", _D, "holds for requests that tell their length; a chunked one passes"),
@@ -245,6 +250,6 @@ SUPPORT: tuple[Row, ...] = tuple(Row(limit.key, limit.support, limit.reason) for
 
 def understood(key: str) -> bool:
     """Tell whether a key is in this table: rendered, degraded or refused with a reason of its own."""
-    if key.startswith("targets") or key.split(".")[-1].startswith("x-") or key in RENDERED:
+    if key.startswith("targets") or key.rsplit(".", maxsplit=1)[-1].startswith("x-") or key in RENDERED:
         return True
     return any(key == limit.key or key.startswith(f"{limit.key}.") for limit in LIMITS)

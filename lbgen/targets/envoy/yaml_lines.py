@@ -124,4 +124,8 @@ def _list(value: Sequence[object], indent: str) -> Iterator[str]:
                 yield f"{indent}- {line[len(indent) + 2 :]}"
                 dash = False
             else:
-                yield f"{indent}{line[len(indent) :]}" if not comment or not dash else f"{indent}{line.lstrip()}"
+                yield (
+                    f"{indent}{line[len(indent) :]}"
+                    if not comment or not dash
+                    else f"{indent}{line.lstrip()}"
+                )

@@ -39,6 +39,10 @@ class Haproxy:
         backup_beside_affinity=True,
     )
 
+    def understands(self, key: str) -> bool:  # noqa: ARG002 - one signature for all
+        """Return True: what is not refused is rendered."""
+        return True
+
     def quote(self, text: str) -> Syntax:
         """Return one literal word of HAProxy's language; raises `ValueError`."""
         from lbgen.targets.haproxy.quoting import quote  # noqa: PLC0415 - where it is rendered for

@@ -32,6 +32,10 @@ class Nginx:
     settings = SETTINGS
     abilities = Abilities(ejects=True, metrics_status=True, proxy_from_all=True)
 
+    def understands(self, key: str) -> bool:  # noqa: ARG002 - one signature for all
+        """Return True: what is not refused is rendered."""
+        return True
+
     def quote(self, text: str) -> Syntax:
         """Return one literal word of NGINX's language; raises `ValueError`."""
         from lbgen.targets.nginx.quoting import quote  # noqa: PLC0415 - where it is rendered for
