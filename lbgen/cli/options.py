@@ -168,7 +168,7 @@ def fleet_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "targets",
             multiple=True,
             type=TargetName(),
-            help="Which target; may be repeated. Default: those of the fleet, else all.",
+            help="Which target; may be repeated. Default: those of the fleet, else NGINX and HAProxy.",
         ),
         fleet_argument(),
     ):

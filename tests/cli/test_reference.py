@@ -25,7 +25,7 @@ def test_every_command_has_its_heading_and_options() -> None:
     text = PAGE.read_text()
     headings = [line.removeprefix("### lbgen ") for line in text.splitlines() if line.startswith("### ")]
     assert headings == list(COMMANDS)
-    assert "| <code>-t, --target nginx&#124;haproxy</code> |" in text
+    assert "| <code>-t, --target nginx&#124;haproxy&#124;envoy</code> |" in text
     assert "`LBGEN_RENDER_TARGET`" in text
 
 

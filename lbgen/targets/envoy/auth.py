@@ -12,7 +12,7 @@ from lbgen.targets.envoy.words import Node, cidr, typed
 from lbgen.targets.sessions import session_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from lbgen.model import Listener
     from lbgen.targets.envoy.assembly import Assembly
@@ -48,12 +48,26 @@ def except_of(listener: Listener) -> Node:
 
     In the shadow: it refuses nobody, and leaves a note for the script.
     """
-    inside = {"or_ids": {"ids": [{"remote_ip": cidr(network)} for network in listener.auth.except_from]}}
-    policy = {"permissions": [{"any": True}], "principals": [inside]}
+    policy = {"permissions": [{"any": True}], "principals": [_networks(listener.auth.except_from)]}
     rules = {"action": "ALLOW", "policies": {"known": policy}}
     rbac = typed(f"{_RBAC}.RBAC", shadow_rules=rules, shadow_rules_stat_prefix="lb_")
     del rbac["@type"]
     return typed(f"{_RBAC}.RBACPerRoute", rbac=rbac)
+
+
+def addresses_of(listener: Listener) -> Node:
+    """Return what refuses requests by their address: those of `deny`, and those that `allow` leaves out."""
+    allowed = _networks(listener.allow) if listener.allow else {"any": True}
+    if listener.deny:
+        both = [allowed, {"not_id": _networks(listener.deny)}]
+        allowed = {"and_ids": {"ids": both}}
+    policies = {"allowed": {"permissions": [{"any": True}], "principals": [allowed]}}
+    rbac = {"rules": {"action": "ALLOW", "policies": policies}}
+    return typed(f"{_RBAC}.RBACPerRoute", rbac=rbac)
+
+
+def _networks(networks: Iterable[str]) -> Node:
+    return {"or_ids": {"ids": [{"remote_ip": cidr(network)} for network in networks]}}
 
 
 def value_name(made: Assembly, secret: Secret) -> str:

@@ -30,8 +30,10 @@ OFF: Node = typed("envoy.config.route.v3.FilterConfig", disabled=True)
 def filters(made: Assembly, listeners: tuple[Listener, ...]) -> list[Node]:
     """Return the filters of a connection manager that serves these listeners."""
     found: list[Node] = []
-    if any(listener.cors_origins for listener in listeners):
+    if any(listener.cors.origins for listener in listeners):
         found.append({"name": CORS, "typed_config": typed(f"{_HTTP}.cors.v3.Cors")})
+    if any(listener.allow or listener.deny for listener in listeners):
+        found.append({"name": ADDRESSES, "disabled": True, "typed_config": typed(f"{_HTTP}.rbac.v3.RBAC")})
     early, late = limit_filters(made, listeners)
     found += early
     if any(listener.auth.except_from for listener in listeners):
@@ -52,7 +54,7 @@ def filters(made: Assembly, listeners: tuple[Listener, ...]) -> list[Node]:
     return found
 
 
-EXCEPT = "lb.except"
+EXCEPT, ADDRESSES = "lb.except", "lb.addresses"
 
 
 def pools_of(fleet: Fleet, listener: Listener) -> tuple[Pool, ...]:

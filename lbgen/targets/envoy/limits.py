@@ -187,5 +187,9 @@ WHEN: Mapping[str, Callable[[Fleet], Iterator[Path]]] = {
     "priorities": _priorities,
     "several_doors": _several_doors,
     "syslog": _syslog,
+    "asked_headers": lambda fleet: (
+        (*one.path, "cors") for one in fleet.listeners if one.cors.origins and not one.cors.headers
+    ),
+    "buffered": _of("request_buffering", lambda _fleet, pool: bool(pool.request_buffering)),
 }
 """By the names that rows have: where each of them holds."""

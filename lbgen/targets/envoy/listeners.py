@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
 from lbgen.targets.claims import CLAIMS
-from lbgen.targets.envoy.auth import auth_of, except_of
+from lbgen.targets.envoy.auth import addresses_of, auth_of, except_of
 from lbgen.targets.envoy.candidates import spelled
-from lbgen.targets.envoy.filters import AUTH, CORS, EXCEPT, filters, pools_of, reads_bodies
+from lbgen.targets.envoy.cors import OWNED, cors_policy
+from lbgen.targets.envoy.filters import ADDRESSES, AUTH, CORS, EXCEPT, filters, pools_of, reads_bodies
 from lbgen.targets.envoy.listener_tls import tls_socket
 from lbgen.targets.envoy.logs import access_log
 from lbgen.targets.envoy.rates import limits_of
 from lbgen.targets.envoy.replies import local_replies
-from lbgen.targets.envoy.routes import answer, live, routes
+from lbgen.targets.envoy.routes import answer, answer_changes, live, routes
 from lbgen.targets.envoy.status import ready_filters
 from lbgen.targets.envoy.words import Node, cidr, duration, header, silence, socket, typed
 from lbgen.targets.paths import compared
@@ -30,8 +31,6 @@ _BUFFER = 1_048_576
 """Bytes of a request that are held while a server is tried, or looked at."""
 _WINDOW = 1_048_576
 """Bytes that an HTTP/2 client may send before it hears from Envoy again."""
-_CLIENT_IDLE = 75_000
-"""Milliseconds that an idle client's connection stays open, as on NGINX."""
 
 
 def groups(listeners: tuple[Listener, ...]) -> Iterator[tuple[tuple[Listener, ...], tuple[Address, ...]]]:
@@ -125,7 +124,6 @@ def manager_node(made: Assembly, sharing: tuple[Listener, ...], name: str, table
     http2 = any(listener.http2 for listener in sharing)
     pools = [pool for listener in sharing for pool in pools_of(made.fleet, listener)]
     waits = [pool.timeouts for pool in pools] + [r.timeouts for one in sharing for r in one.routes]
-    send = max((pool.timeouts.send or 0 for pool in pools), default=0) or 60_000
     trusted = tuple(network for one in sharing for network in one.trusted_proxies)
     silent = [
         spelled(compared(path)) for one in sharing for path in (one.status.live, one.status.ready) if path
@@ -146,8 +144,10 @@ def manager_node(made: Assembly, sharing: tuple[Listener, ...], name: str, table
         "#times": "No bound on a whole answer. Silence is bounded, of client and server alike, before the "
         "first byte as well.",
         "stream_idle_timeout": duration(max(map(silence, waits), default=0) or 600_000),
-        "request_headers_timeout": duration(send),
-        "common_http_protocol_options": {"idle_timeout": duration(_CLIENT_IDLE)},
+        "request_headers_timeout": duration(max(one.timeouts.header for one in sharing)),
+        "common_http_protocol_options": {
+            "idle_timeout": duration(max(one.timeouts.keepalive for one in sharing))
+        },
     }
     if http2:
         node["http2_protocol_options"] = {
@@ -221,8 +221,10 @@ def _host(made: Assembly, listener: Listener) -> Node:
         per_filter[AUTH] = auth_of(made, listener)
     if listener.auth.except_from:
         per_filter[EXCEPT] = except_of(listener)
-    if listener.cors_origins:
-        per_filter[CORS] = _cors(listener)
+    if listener.cors.origins:
+        per_filter[CORS] = cors_policy(listener.cors)
+    if listener.allow or listener.deny:
+        per_filter[ADDRESSES] = addresses_of(listener)
     if per_filter:
         node["typed_per_filter_config"] = per_filter
     node["#"] = "What a client claims of itself, and servers believe, is written anew or taken away."
@@ -232,12 +234,10 @@ def _host(made: Assembly, listener: Listener) -> Node:
         header("x-forwarded-host", "%REQ(:AUTHORITY)%", formatted=True),
     ]
     node["request_headers_to_remove"] = [*map(str.lower, CLAIMS), "x-envoy-external-address"]
-    added = list(_answer_headers(listener))
-    if added:
-        node["response_headers_to_add"] = added
-    if listener.cors_origins:
+    node |= answer_changes(made, listener.response_headers, _answer_headers(listener))
+    if listener.cors.origins:
         node["#cors"] = "Who may read answers is said here, not by the servers."
-        node["response_headers_to_remove"] = list(_OWNED)
+        node["response_headers_to_remove"] = [*OWNED, *node.get("response_headers_to_remove", ())]
     node["routes"] = routes(made, listener)
     return node
 
@@ -247,36 +247,3 @@ def _answer_headers(listener: Listener) -> Iterator[Node]:
         yield header("x-accel-buffering", "no")
     if listener.tls and listener.tls.hsts:
         yield header("strict-transport-security", "max-age=63072000")
-
-
-_OWNED = tuple(
-    f"access-control-{name}"
-    for name in (
-        "allow-origin",
-        "allow-credentials",
-        "allow-methods",
-        "allow-headers",
-        "max-age",
-        "expose-headers",
-    )
-)
-_ASKED = (
-    "authorization", "content-type", "accept", "x-api-key", "x-request-id", "x-session-id", "openai-beta",
-    "openai-organization", "openai-project", "anthropic-beta", "anthropic-version",
-    "anthropic-dangerous-direct-browser-access", "x-stainless-arch", "x-stainless-lang", "x-stainless-os",
-    "x-stainless-package-version", "x-stainless-retry-count", "x-stainless-runtime",
-    "x-stainless-runtime-version", "x-stainless-timeout", "x-stainless-helper-method",
-)  # fmt: skip
-"""What OpenAI's and Anthropic's clients send from browsers: Envoy repeats no list that it is asked for."""
-
-
-def _cors(listener: Listener) -> Node:
-    return typed(
-        "envoy.extensions.filters.http.cors.v3.CorsPolicy",
-        allow_origin_string_match=[{"exact": origin} for origin in listener.cors_origins],
-        allow_methods="GET, POST, PUT, PATCH, DELETE, OPTIONS",
-        allow_headers=", ".join(_ASKED),
-        expose_headers="x-request-id, retry-after",
-        max_age="7200",
-        forward_not_matching_preflights={"value": False},
-    )

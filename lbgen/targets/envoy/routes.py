@@ -28,9 +28,9 @@ from lbgen.targets.envoy.words import Node, duration, header, silence
 from lbgen.targets.paths import compared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from lbgen.model import Listener, Pool, Route
+    from lbgen.model import Headers, Listener, Pool, Route
     from lbgen.targets.answers import Answer
     from lbgen.targets.envoy.assembly import Assembly
 
@@ -214,7 +214,7 @@ class _Taken:
             node["request_headers_to_add"] = headers
         if removed:
             node["request_headers_to_remove"] = removed
-        return node
+        return node | answer_changes(self.made, self.made.fleet.pool(name).response_headers)
 
     def _rewrites(self) -> Node:
         route = self.route
@@ -242,7 +242,10 @@ class _Taken:
                 added.append(header(name, self.made.value(value)))
             else:
                 removed.append(name)
-        node: Node = {}
+        pools = self.pools[:1] if len(self.route.split) < 2 else ()
+        node = answer_changes(self.made, self.route.response_headers)
+        for pool in pools:
+            node = _both(answer_changes(self.made, pool.response_headers), node)
         if added:
             node["request_headers_to_add"] = added
         if removed:
@@ -262,6 +265,22 @@ class _Taken:
             # For the script that knows who calls: a client may be kept to some pools.
             node["metadata"] = {"filter_metadata": {AUTH: {"pools": ",".join(self.route.pools)}}}
         return node
+
+
+def answer_changes(made: Assembly, headers: Headers, more: Iterable[Node] = ()) -> Node:
+    """Return the changes of an answer's headers."""
+    added = [header(name, made.value(value)) for name, value in headers.set.items() if value]
+    removed = [*headers.remove, *(name for name, value in headers.set.items() if not value)]
+    node: Node = {}
+    if added := [*more, *added]:
+        node["response_headers_to_add"] = added
+    if removed:
+        node["response_headers_to_remove"] = removed
+    return node
+
+
+def _both(first: Node, second: Node) -> Node:
+    return {key: [*first.get(key, ()), *second.get(key, ())] for key in {**first, **second}}
 
 
 def _written(timeouts: object) -> dict[str, int]:

@@ -173,8 +173,20 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "listeners.*.cors",
         _D,
-        "allows the request headers that OpenAI's and Anthropic's clients send: Envoy repeats no list",
+        "without headers allows those that OpenAI's and Anthropic's clients send: Envoy repeats no list",
+        "write cors.headers",
+        when="asked_headers",
     ),
+    Limit("listeners.*.timeouts.body", _D, "has no effect: the pool's idle bounds a body's gaps"),
+    Limit(
+        "pools.*.request_buffering",
+        _R,
+        "cannot be true: Envoy sends a request on while it comes",
+        "the NGINX target",
+        when="buffered",
+    ),
+    Limit("listeners.*.routes.*.query", _R, "cannot be had on Envoy", "a path or a header"),
+    Limit("listeners.*.routes.*.form", _R, "cannot be had: the script reads JSON alone", HAPROXY),
     Limit("listeners.*.routes.*.priority", _R, "orders those who wait, and Envoy has no queue", HAPROXY),
     Limit("listeners.*.routes.*.timeouts.connect", _D, "holds for the pool, not for a route"),
     Limit("listeners.*.routes.*.timeouts.send", _D, "holds for the listener, not for a route"),
@@ -217,7 +229,9 @@ RENDERED: frozenset[str] = frozenset(
             "timeouts.first_byte", "timeouts.idle", "timeouts.tunnel", "keepalive", "keepalive.idle_timeout",
             "keepalive.requests", "tls", "tls.ca", "tls.server_name", "tls.verify", "tls.certificate",
             "tls.key", "protocol", "host_header", "header_size", "headers", "headers.set", "headers.remove",
-            "dns", "dns.mode", "dns.resolver", "dns.valid", "discover", "discover.dns", "discover.port",
+            "response_headers",
+            "response_headers.set", "response_headers.remove", "dns", "dns.mode", "dns.resolver",
+            "dns.valid", "discover", "discover.dns", "discover.port",
             "discover.file", "allow_empty", "standby",
         )),
         *(f"listeners.*.{key}" for key in (
@@ -226,14 +240,18 @@ RENDERED: frozenset[str] = frozenset(
             "inspect.body", "behind_proxy", "trusted_proxies", "accept_proxy", "auth", "auth.clients",
             "auth.header", "auth.upstream", "auth.upstream.set", "auth.except", "limits", "limits.*",
             "limits.*.rate", "limits.*.burst", "limits.*.per", "websocket", "routes", "routes.*",
-            "status", "status.live", "status.ready", "status.when",
+            "status", "status.live", "status.ready", "status.when", "timeouts", "timeouts.keepalive",
+            "timeouts.header", "allow", "deny", "response_headers", "response_headers.set",
+            "response_headers.remove", "cors", "cors.origins", "cors.methods", "cors.headers", "cors.expose",
+            "cors.credentials", "cors.max_age",
         )),
         *(f"listeners.*.routes.*.{key}" for key in (
             "name", "host", "method", "path", "path_exact", "header", "model", "prompt_over", "prompt_under",
             "max_tokens_over", "websocket", "pool", "split", "respond", "respond.status", "respond.json",
             "respond.body", "respond.content_type", "by", "by.header", "when_down", "strip_prefix",
             "add_prefix", "timeouts", "timeouts.first_byte", "timeouts.idle", "timeouts.tunnel", "headers",
-            "headers.set", "headers.remove",
+            "headers.set", "headers.remove", "response_headers", "response_headers.set",
+            "response_headers.remove",
         )),
         *(f"clients.*.{key}" for key in ("key", "keys", "priority", "rate", "burst", "pools")),
         *(f"metrics.{key}" for key in ("bind", "allow", "auth", "auth.user", "auth.password")),
@@ -241,7 +259,9 @@ RENDERED: frozenset[str] = frozenset(
     }
 )  # fmt: skip
 """What is rendered as it is written, where no row above says otherwise."""
-OPEN = frozenset({"health.headers", "headers.set", "header", "split", "respond.json", "routes.*.header"})
+OPEN = frozenset(
+    {"health.headers", "headers.set", "query", "form", "header", "split", "respond.json", "routes.*.header"}
+)
 """Ends of keys below which names are the user's own."""
 
 SUPPORT: tuple[Row, ...] = tuple(Row(limit.key, limit.support, limit.reason) for limit in LIMITS)

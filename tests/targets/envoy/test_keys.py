@@ -45,7 +45,10 @@ BASE: dict[str, Any] = {
 ROUTE = ("listeners", "l", "routes", 0)
 CASES: dict[str, list[tuple[Any, ...]]] = {
     # What is written for a key: path and value in one tuple.
-    "pools.*.models": [("pools", "a", "models", ["m"]), (*ROUTE[:3], [{"model": "m", "pool": "a"}, {"pool": "b"}])],
+    "pools.*.models": [
+        ("pools", "a", "models", ["m"]),
+        (*ROUTE[:3], [{"model": "m", "pool": "a"}, {"pool": "b"}]),
+    ],
     "pools.*.strategy": [("pools", "a", "strategy", "round_robin")],
     "pools.*.servers.*.weight": [("pools", "a", "servers", 0, "weight", 4)],
     "pools.*.servers.*.state": [("pools", "a", "servers", 0, "state", "drain")],
@@ -98,6 +101,25 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     "listeners.*.limits.*.burst": [("listeners", "l", "limits", 0, "burst", 99)],
     "listeners.*.limits.*.per": [("listeners", "l", "limits", 0, "per", "ip")],
     "listeners.*.cors.origins": [("listeners", "l", "cors", {"origins": ["https://x.y"]})],
+    "listeners.*.cors.methods": [
+        ("listeners", "l", "cors", {"origins": ["https://x.y"], "methods": ["PUT"]})
+    ],
+    "listeners.*.cors.headers": [("listeners", "l", "cors", {"origins": ["https://x.y"], "headers": ["X"]})],
+    "listeners.*.cors.expose": [("listeners", "l", "cors", {"origins": ["https://x.y"], "expose": ["X"]})],
+    "listeners.*.cors.max_age": [("listeners", "l", "cors", {"origins": ["https://x.y"], "max_age": "9s"})],
+    "listeners.*.cors.credentials": [
+        ("listeners", "l", "cors", {"origins": ["https://x.y"], "credentials": True})
+    ],
+    "listeners.*.timeouts.keepalive": [("listeners", "l", "timeouts", {"keepalive": "7s"})],
+    "listeners.*.timeouts.header": [("listeners", "l", "timeouts", {"header": "7s"})],
+    "listeners.*.allow": [("listeners", "l", "allow", ["10.0.0.0/8"])],
+    "listeners.*.deny": [("listeners", "l", "deny", ["10.0.0.0/8"])],
+    "listeners.*.response_headers.set": [("listeners", "l", "response_headers", {"set": {"X-A": "b"}})],
+    "listeners.*.response_headers.remove": [("listeners", "l", "response_headers", {"remove": ["X-A"]})],
+    "pools.*.response_headers.set": [("pools", "a", "response_headers", {"set": {"X-A": "b"}})],
+    "pools.*.response_headers.remove": [("pools", "a", "response_headers", {"remove": ["X-A"]})],
+    "listeners.*.routes.*.response_headers.set": [(*ROUTE, "response_headers", {"set": {"X-A": "b"}})],
+    "listeners.*.routes.*.response_headers.remove": [(*ROUTE, "response_headers", {"remove": ["X-A"]})],
     "listeners.*.websocket": [("listeners", "l", "websocket", True)],
     "listeners.*.routes.*.name": [(*ROUTE, "name", "other")],
     "listeners.*.routes.*.host": [(*ROUTE, "host", ["x.y"])],
@@ -114,7 +136,9 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     "listeners.*.routes.*.split": [(*ROUTE[:3], [{"split": {"a": 1, "b": 2}}])],
     "listeners.*.routes.*.by": [(*ROUTE[:3], [{"split": {"a": 1, "b": 2}, "by": "client"}])],
     "listeners.*.routes.*.by.header": [(*ROUTE[:3], [{"split": {"a": 1, "b": 2}, "by": {"header": "X"}}])],
-    "listeners.*.routes.*.respond.status": [(*ROUTE[:3], [{"path": "/a", "respond": {"status": 418, "body": "x"}}])],
+    "listeners.*.routes.*.respond.status": [
+        (*ROUTE[:3], [{"path": "/a", "respond": {"status": 418, "body": "x"}}])
+    ],
     "listeners.*.routes.*.when_down": [(*ROUTE, "when_down", "b")],
     "listeners.*.routes.*.strip_prefix": [(*ROUTE, "strip_prefix", True)],
     "listeners.*.routes.*.add_prefix": [(*ROUTE, "add_prefix", "/x")],
@@ -173,7 +197,8 @@ def test_what_is_rendered_changes_the_files(path: str) -> None:
 
 ELSEWHERE = {
     # What they do is done before a target sees the fleet, or shows with the key beside them.
-    "version", "name", "balancers.count", "pools.*.engine", "pools.*.servers.*.address", "pools.*.tls.certificate",
+    "version", "name", "balancers.count", "pools.*.engine", "pools.*.servers.*.address",
+    "pools.*.tls.certificate",
     "pools.*.tls.key", "pools.*.discover.dns", "pools.*.discover.port", "pools.*.discover.file",
     "pools.*.allow_empty", "pools.*.standby", "listeners.*.bind", "listeners.*.tls.certificate",
     "listeners.*.tls.key", "listeners.*.tls.bundle", "listeners.*.auth.clients", "listeners.*.inspect.body",
@@ -196,7 +221,7 @@ def test_every_key_has_a_case_or_a_row_or_is_refused(path: str) -> None:
 def test_the_reference_says_of_an_unknown_key_that_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lbgen.targets.envoy.support.understood", lambda key: key != "pools.*.header_size")
     assert _support(ENVOY, "pools.*.header_size") == "refused"
-    assert _support(ENVOY, "pools.*.host_header").startswith("refused: ")
+    assert _support(ENVOY, "pools.*.retry.within").startswith("degraded: ")
     assert _support(ENVOY, "pools.*.protocol") == "yes"
 
 
