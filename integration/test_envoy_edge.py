@@ -141,6 +141,20 @@ def test_models(servers: list[MockServer], tmp_path: Path) -> None:
         assert servers[1].seen[0].body.count(b"qwen") == 201, "the body as it was"
 
 
+def test_paths_by_which_engines_are_run_are_closed(servers: list[MockServer], tmp_path: Path) -> None:
+    routes = [{"path": "/gpt", "strip_prefix": True, "pool": "s0"}, {"pool": "s1"}]
+    wanted = edge(servers[:2], {"routes": routes})
+    wanted["pools"]["s1"]["admin"] = "pass"
+    with running(wanted, tmp_path) as site:
+        for path in ("/gpt/sleep", "/gpt//sleep?level=1", "/gpt/%73leep", "/gpt/SLEEP", "/gpt/x/../sleep",
+                     "/gpt/sleep%0a", "/gpt/v1/load_lora_adapter"):  # fmt: skip
+            answer = site.post(path, {})
+            assert (answer.status, answer.code) == (403, "admin_path_refused"), path
+        assert site.post("/gpt/sleepy", {}).status == 200
+        assert site.post("/sleep", {}).status == 200
+        assert [seen.path for seen in servers[0].seen] == ["/sleepy"]
+
+
 def test_bodies_and_headers_that_are_too_large(servers: list[MockServer], tmp_path: Path) -> None:
     with running(edge(servers[:1], {"max_body": "1MiB", "header_size": "8KiB"}), tmp_path) as site:
         answer = site.post("/x", b"x" * (1024 * 1024 + 1))

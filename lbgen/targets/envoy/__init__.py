@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lbgen.model import Fleet, Pool, TargetSettings
     from lbgen.problems import Problem
     from lbgen.targets.behaviour import Behaviour
+    from lbgen.targets.inventory import Inventory
     from lbgen.targets.program import Checks, Program
     from lbgen.targets.spec import Output, Part, Room, Row, Secrets, Syntax, Target
     from lbgen.vocabulary import Refused
@@ -87,6 +88,12 @@ class Envoy:
     def notes(self, fleet: Fleet) -> Iterator[str]:  # noqa: ARG002 - one signature for all
         """Yield nothing: what a request is held by goes with it."""
         return iter(())
+
+    def read(self, text: str) -> Inventory:
+        """Return what a main file says."""
+        from lbgen.targets.envoy.read import read  # noqa: PLC0415
+
+        return read(text)
 
     def room(self, settings: TargetSettings) -> Room:
         """Return how many connections it may have."""

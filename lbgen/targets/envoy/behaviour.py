@@ -21,9 +21,14 @@ def _session(parameters: Mapping[str, Any]) -> Chooser:
     return UnboundedSession({}) if strict else EvenSession(parameters)
 
 
+def _never(fleet: Fleet, pool: Pool) -> bool:
+    del fleet, pool
+    return False
+
+
 def _further(fleet: Fleet, pool: Pool) -> Mapping[str, object]:
     del fleet, pool
     return {}
 
 
-BEHAVIOUR = Behaviour({"random_two": TwoDraws, "session": _session, "prefix": HashedPrefix}, _further)
+BEHAVIOUR = Behaviour({"random_two": TwoDraws, "session": _session, "prefix": HashedPrefix}, _never, _further)

@@ -11,7 +11,8 @@ from lbgen.targets.envoy.assembly import METRICS_FILE
 from lbgen.targets.envoy.clusters import ADMIN, has_servers
 from lbgen.targets.envoy.filters import OFF
 from lbgen.targets.envoy.listeners import MANAGER
-from lbgen.targets.envoy.routes import ACME, answer, live
+from lbgen.targets.envoy.route_parts import answer, live
+from lbgen.targets.envoy.routes import ACME
 from lbgen.targets.envoy.status import ANY, any_cluster, asks_each, ready, ready_route, usable
 from lbgen.targets.envoy.words import Node, cidr, data, duration, socket, typed
 

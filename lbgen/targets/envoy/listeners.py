@@ -14,7 +14,8 @@ from lbgen.targets.envoy.listener_tls import tls_socket
 from lbgen.targets.envoy.logs import access_log
 from lbgen.targets.envoy.rates import limits_of
 from lbgen.targets.envoy.replies import local_replies
-from lbgen.targets.envoy.routes import answer, answer_changes, live, routes
+from lbgen.targets.envoy.route_parts import answer, answer_changes, live
+from lbgen.targets.envoy.routes import routes
 from lbgen.targets.envoy.status import ready_filters
 from lbgen.targets.envoy.words import Node, cidr, duration, header, silence, socket, typed
 from lbgen.targets.paths import compared

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.answers import ANSWERS, live_body
+from lbgen.engines import ENGINES
+from lbgen.targets.answers import ANSWERS
 from lbgen.targets.envoy.candidates import (
     NAMED,
     UNREAD,
@@ -12,7 +13,6 @@ from lbgen.targets.envoy.candidates import (
     asked_of_body,
     body_matches,
     candidates,
-    escape_regex,
     header_matches,
     path_match,
     reads_body,
@@ -22,16 +22,16 @@ from lbgen.targets.envoy.clusters import has_servers, pool_headers
 from lbgen.targets.envoy.filters import AUTH, BODY, INSERT, OFF, inserted, lua
 from lbgen.targets.envoy.rates import limits_of
 from lbgen.targets.envoy.retries import repeats, retry_policy, safe_methods
+from lbgen.targets.envoy.route_parts import answer, answer_changes, live, path_regex
 from lbgen.targets.envoy.status import asks_each, ready_route
 from lbgen.targets.envoy.strategies import body_keys, hash_policies, hashes, inserts, key_header
-from lbgen.targets.envoy.words import Node, duration, header, silence
-from lbgen.targets.paths import compared
+from lbgen.targets.envoy.words import Node, duration, header, regex, silence
+from lbgen.targets.paths import admin_regex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from lbgen.model import Headers, Listener, Pool, Route
-    from lbgen.targets.answers import Answer
+    from lbgen.model import Listener, Pool, Route
     from lbgen.targets.envoy.assembly import Assembly
 
 ACME = "/.well-known/acme-challenge/"
@@ -51,26 +51,6 @@ def routes(made: Assembly, listener: Listener) -> list[Node]:
         found.append(answer(match, ANSWERS["model_not_found"], "No pool has the model."))
     found.append(answer({"prefix": "/"}, ANSWERS["not_found"], "No route fits."))
     return found
-
-
-def answer(match: Node, said: Answer, why: str = "") -> Node:
-    """Return a route that answers by itself, in OpenAI's form."""
-    node: Node = {"#": why} if why else {}
-    node |= {"match": match, "direct_response": {"status": said.status, "body": {"inline_string": said.body}}}
-    headers = [header("content-type", "application/json")]
-    if said.retry_after is not None:
-        headers.append(header("retry-after", str(said.retry_after)))
-    return node | {"response_headers_to_add": headers}
-
-
-def live(made: Assembly, path: str) -> Node:
-    """Return the probe that is answered while Envoy runs; it names the files that it runs with."""
-    body = {"inline_string": live_body(made.fleet.digest)}
-    return {
-        "match": {"path": spelled(compared(path))},
-        "direct_response": {"status": 200, "body": body},
-        "response_headers_to_add": [header("content-type", "application/json")],
-    }
 
 
 def _own(made: Assembly, listener: Listener) -> Iterator[Node]:
@@ -110,6 +90,7 @@ class _Taken:
         match = self.route.match
         if reads_body(match):
             yield self._reader()
+        yield from self._closed()
         if match.websocket is not False and self._tunnels():
             yield self._node([_WEBSOCKET], tunnel=True)
         if match.websocket is True:
@@ -119,6 +100,21 @@ class _Taken:
         if pool and repeats(pool) and not pool.retry.replay_posts:
             yield self._node([*other, safe_methods()], again=True)
         yield self._node(other)
+
+    def _closed(self) -> Iterator[Node]:
+        """Yield the refusals of the paths by which a pool's engine is run."""
+        taken = (*self.route.match.paths, *self.route.match.paths_exact) if self.route.strip_prefix else ()
+        for pool in self.pools:
+            paths = ENGINES[pool.engine].admin
+            for found, harmless in ((paths.all, ""), (paths.changing, "GET|HEAD|OPTIONS")):
+                pattern = "" if pool.admin.open else admin_regex(found, taken, self.route.add_prefix)
+                if pattern:
+                    conditions: list[Node] = [{"name": ":path", "string_match": regex(f"(?is){pattern}.*")}]
+                    if harmless:
+                        method = {"name": ":method", "string_match": regex(harmless)}
+                        conditions.append({**method, "invert_match": True})
+                    why = f"Paths by which {ENGINES[pool.engine].title} is run."
+                    yield answer(self._match(conditions), ANSWERS["admin_refused"], why)
 
     def _tunnels(self) -> bool:
         return bool(self.pools) and (self.listener.websocket or self.route.match.websocket is True)
@@ -267,18 +263,6 @@ class _Taken:
         return node
 
 
-def answer_changes(made: Assembly, headers: Headers, more: Iterable[Node] = ()) -> Node:
-    """Return the changes of an answer's headers."""
-    added = [header(name, made.value(value)) for name, value in headers.set.items() if value]
-    removed = [*headers.remove, *(name for name, value in headers.set.items() if not value)]
-    node: Node = {}
-    if added := [*more, *added]:
-        node["response_headers_to_add"] = added
-    if removed:
-        node["response_headers_to_remove"] = removed
-    return node
-
-
 def _both(first: Node, second: Node) -> Node:
     return {key: [*first.get(key, ()), *second.get(key, ())] for key in {**first, **second}}
 
@@ -290,16 +274,3 @@ def _written(timeouts: object) -> dict[str, int]:
 def _pool_changes(made: Assembly, pool: Pool) -> tuple[list[Node], list[str]]:
     empty = [name for name, value in pool.headers.set.items() if not value]
     return list(pool_headers(made, pool)), [*pool.headers.remove, *empty]
-
-
-def path_regex(route: Route) -> str:
-    """Return what a path has to look like; the first group is what stays."""
-    if not route.strip_prefix or not (route.match.paths or route.match.paths_exact):
-        return "^/(.*)$"
-    prefixes = sorted(
-        (spelled(compared(path)).rstrip("/") for path in route.match.paths), key=len, reverse=True
-    )
-    exact = sorted((spelled(compared(path)) for path in route.match.paths_exact), key=len, reverse=True)
-    ways = [f"(?:{'|'.join(map(escape_regex, prefixes))})(?:/(.*))?"] if prefixes else []
-    ways += [f"(?:{'|'.join(map(escape_regex, exact))})"] if exact else []
-    return f"^(?:{'|'.join(ways)}){'' if prefixes else '()'}$"

@@ -75,6 +75,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     "pools.*.tls.ca": [("pools", "a", "tls", {"ca": "/x.pem"})],
     "pools.*.tls.server_name": [("pools", "a", "tls", {"server_name": "x.y"})],
     "pools.*.tls.verify": [("pools", "a", "tls", {"verify": False})],
+    "pools.*.admin": [("pools", "a", "admin", "pass")],
     "pools.*.protocol": [("pools", "a", "protocol", "h2c")],
     "pools.*.host_header": [("pools", "a", "host_header", "x.y")],
     "pools.*.header_size": [("pools", "a", "header_size", "64KiB")],
