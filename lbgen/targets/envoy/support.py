@@ -186,6 +186,12 @@ LIMITS: tuple[Limit, ...] = (
         when="buffered",
     ),
     Limit("pools.*.admin.clients", _R, "cannot be told from others on Envoy", "admin: refuse, or pass"),
+    Limit(
+        "listeners.*.auth.websocket_protocol",
+        _R,
+        "cannot be had: keys are read from headers of their own alone",
+        "auth.header; or the NGINX and HAProxy targets",
+    ),
     Limit("listeners.*.routes.*.query", _R, "cannot be had on Envoy", "a path or a header"),
     Limit("listeners.*.routes.*.form", _R, "cannot be had: the script reads JSON alone", HAPROXY),
     Limit("listeners.*.routes.*.priority", _R, "orders those who wait, and Envoy has no queue", HAPROXY),
