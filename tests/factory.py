@@ -168,7 +168,7 @@ def settings(name: str = "nginx", version: str = "1.22", **values: Any) -> Targe
 
 
 def fleet(*pools: Pool, **values: Any) -> Fleet:
-    """A fleet of the given pools (default: one) behind one listener, for both targets."""
+    """A fleet of the given pools (default: one) behind one listener, for all targets."""
     defaults: dict[str, Any] = {
         "name": "test",
         "balancers": Balancers(1, {}),
@@ -177,7 +177,7 @@ def fleet(*pools: Pool, **values: Any) -> Fleet:
         "clients": (),
         "metrics": None,
         "logs": Logs("stdout", "json", "info"),
-        "targets": (settings(), settings("haproxy", "2.6")),
+        "targets": (settings(), settings("haproxy", "2.6"), settings("envoy", "1.36")),
         "digest": "0" * 12,
         "origins": Everything(),
     }

@@ -112,12 +112,17 @@ def command(
         request = request._replace(sets=(*request.sets, *_query()))
     loaded = load_fleet(console, request)
     understood = usable_fleet(console, loaded, request)
-    if wanted.part == "all-in-one" and any(one.name != "envoy" for one in understood.targets):
-        raise click.UsageError("--part all-in-one is for Envoy, whose files are many otherwise: -t envoy")
+    if wanted.part == "all-in-one" and not _one_file(understood):
+        able = ", ".join(f"-t {name}" for name, one in TARGETS.items() if one.abilities.one_file)
+        raise click.UsageError(f"--part all-in-one is for targets whose files are many otherwise: {able}")
     if wanted.output is None:
         return _print(console, understood, wanted)
     work = _look if wanted.looks_only else _write
     return work(console, understood, wanted, Path(wanted.output))
+
+
+def _one_file(fleet: Fleet) -> bool:
+    return all(TARGETS[settings.name].abilities.one_file for settings in fleet.targets)
 
 
 def _refuse_contradictions(wanted: Wanted, request: FleetRequest) -> None:

@@ -14,5 +14,5 @@ if TYPE_CHECKING:
     from lbgen.targets.spec import Target
 
 TARGETS: Mapping[str, Target] = {target.name: target for target in (NGINX, HAPROXY, ENVOY)}
-USUAL = ("nginx", "haproxy")
+USUAL = tuple(name for name, target in TARGETS.items() if target.abilities.usual)
 """What is rendered for where neither the fleet nor the command names targets."""

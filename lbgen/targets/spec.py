@@ -105,6 +105,10 @@ class Abilities(NamedTuple):
     """True: its metrics listener counts connections and requests, as ``stub_status`` does."""
     peers: bool = False
     """True: balancers share what they learn, on the addresses of `balancers.peers`."""
+    usual: bool = True
+    """True: it is rendered for where neither the fleet nor the command names targets."""
+    one_file: bool = False
+    """True: its files are many, and can be one."""
     proxy_from_all: bool = False
     """True: who accepts the PROXY protocol expects it from everybody, not from the trusted alone."""
 

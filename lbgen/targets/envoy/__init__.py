@@ -30,7 +30,9 @@ class Envoy:
     directory = DIRECTORY
     features = FEATURES
     settings = SETTINGS
-    abilities = Abilities(active_checks=True, ejects=True, backup_beside_affinity=True)
+    abilities = Abilities(
+        active_checks=True, ejects=True, backup_beside_affinity=True, usual=False, one_file=True
+    )
 
     @property
     def strategies(self) -> Mapping[str, Callable[[Pool, TargetSettings], Refused | None]]:

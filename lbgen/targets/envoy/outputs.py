@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.targets.answers import ANSWERS, files_mark
+from lbgen.targets.answers import ANSWERS, files_mark, live_body
 from lbgen.targets.envoy.assembly import BODY_SCRIPT, KEYS_SCRIPT, METRICS_FILE, Assembly
 from lbgen.targets.envoy.auth import digests, upstream_values, value_name
 from lbgen.targets.envoy.clusters import by_name, clusters, endpoints
@@ -118,7 +118,7 @@ def _items(made: Assembly, kind: str, nodes: Iterable[Node]) -> tuple[Item, ...]
 
 
 def _watched(made: Assembly, path: str, kind: str, nodes: Iterable[Node], *, secret: bool = False) -> Output:
-    version = Syntax(files_mark(made.fleet.digest))
+    version = "" if secret else Syntax(files_mark(made.fleet.digest))
     context = {"kind": kind, "version": version, "items": _items(made, kind, nodes)}
     return Output(path, "envoy/watched.yaml.j2", context, secret=secret)
 
@@ -149,6 +149,8 @@ def _bootstrap(made: Assembly) -> dict[str, object]:
     inside = lines(INTERNAL) if probing(made)[0] else ()
     return {
         "name": quote(made.fleet.name),
+        "settings_version": Syntax(settings.version),
+        "mark": Syntax(live_body(made.fleet.digest)),
         "admin": lines({"address": socket(own(settings).admin)}, 2),
         "sources": lines(
             {
