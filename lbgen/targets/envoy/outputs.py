@@ -226,9 +226,7 @@ def _script(
 ) -> Output:
     if not made.split:
         return Output(f"{name}.lua", template, context, secret=secret, comment="--")
-    more = {
-        "version": Syntax(files_mark(made.fleet.digest)),
-        "script": Syntax(template),
-        "filter": SCRIPTS[name],
-    }
+    # A file of secrets is taken as it lies on disk by who may not read them: it does not name the others.
+    version = "" if secret else Syntax(files_mark(made.fleet.digest))
+    more = {"version": version, "script": Syntax(template), "filter": SCRIPTS[name]}
     return Output(f"{name}.yaml", "envoy/script.yaml.j2", {**context, **more}, secret=secret)
