@@ -28,7 +28,7 @@ def lines(value: object, indent: int = 0) -> tuple[Syntax, ...]:
 
 def quote(text: str) -> Syntax:
     """Return a text as one scalar of YAML; raises `ValueError` for control characters other than newlines."""
-    if any(ord(one) < 32 and one not in "\n\t" for one in text):
+    if any((ord(one) < 32 and one not in "\n\t") or 127 <= ord(one) < 160 for one in text):
         raise ValueError("a control character cannot be written")
     if _plain()(text) and text.lower() not in _WORDS:
         return Syntax(text)
