@@ -54,6 +54,10 @@ CODES: Mapping[str, str] = {
     "no-clients": "a listener asks for keys, and no client has one",
     "balancers-mismatch": "the number of balancers is not that of their peers",
     "cap-below-balancers": "a number is too small to be divided among the balancers",
+    # files of other programs
+    "bad-log-line": "a line of an access log tells no request",
+    "no-configuration": "a file holds no NGINX or HAProxy configuration",
+    "rendered-file": "an imported file is one that lbgen rendered",
     # targets
     "target-degraded": "a target does what is written with less protection",
     "target-refused": "a target cannot do what is written",

@@ -446,15 +446,14 @@ class TestRoutes:
             "prompt_over: 1KiB, prompt_under: 2KiB, max_tokens_over: 5, websocket: true, pool: a}"
         ).match
         assert match == Match(
-            ("a.org",),
-            ("GET", "POST"),
-            ("/a", "/b"),
-            (),
-            {"X-T": "v"},
-            ("m*",),
-            1024,
-            2048,
-            5,
+            hosts=("a.org",),
+            methods=("GET", "POST"),
+            paths=("/a", "/b"),
+            headers={"X-T": "v"},
+            models=("m*",),
+            prompt_over=1024,
+            prompt_under=2048,
+            max_tokens_over=5,
             websocket=True,
         )
         assert self.route("{path_exact: /a/, pool: a}").match == Match(paths_exact=("/a/",))
@@ -530,9 +529,9 @@ class TestSettings:
         assert metrics[:4] == ((Address("127.0.0.1", 8404),), ("10.0.0.0/8",), "u", Secret("env", "P"))
 
     def test_logs(self):
-        assert fleet_of(SMALL).logs == ("stdout", "json", "info")
+        assert fleet_of(SMALL).logs == ("stdout", "json", "info", {})
         assert fleet_of(SMALL + "logs: {to: 'syslog:10.0.0.1', level: warn}").logs == (
-            "syslog:10.0.0.1:514", "json", "warning",
+            "syslog:10.0.0.1:514", "json", "warning", {},
         )  # fmt: skip
         assert found(SMALL + "logs: {to: access.log}") == [("bad-value", 2, 12)]
 
