@@ -9,6 +9,7 @@ from lbgen.imports.draft import Said
 if TYPE_CHECKING:
     from lbgen.imports.haproxy.front import Front, Lead
     from lbgen.imports.haproxy.reading import Reading
+    from lbgen.readers.haproxy import Line
 
 _PATHS = ("path", "path_exact")
 
@@ -16,6 +17,7 @@ _PATHS = ("path", "path_exact")
 def in_order(reading: Reading, front: Front) -> list[Said]:
     """Return the routes of the fleet file, where the more specific one goes first."""
     made: list[tuple[dict[str, Any], Lead]] = []
+    front.routes = [lead for lead in front.routes if not _tests_another_path(reading, front, lead)]
     for lead in _permitted(front):
         above = next((one for conditions, one in made if _covers(conditions, lead.conditions)), None)
         if above is not None:
@@ -29,6 +31,29 @@ def in_order(reading: Reading, front: Front) -> list[Said]:
                 made.append((both, one))
         made.append((lead.conditions, lead))
     return [said for conditions, lead in made for said in _routes(reading, front, conditions, lead)]
+
+
+def _tests_another_path(reading: Reading, front: Front, lead: Lead) -> bool:
+    """Tell, and note, whether a rule tests a path that another rule has changed before."""
+    changed = _changed_before(front, lead)
+    if changed is not None:
+        reason = f"line {changed.location.line} changes the path that it tests"
+        reading.ledger.left(lead.line.location, f"{reason}: its requests go where other routes lead")
+    return changed is not None
+
+
+def _changed_before(front: Front, lead: Lead) -> Line | None:
+    """Return the rule that changes the path before this one tests it, as ``use_backend`` is read last."""
+    paths = _list(lead.conditions.get("path")) + _list(lead.conditions.get("path_exact"))
+    last = lead.line.words[0] == "use_backend"
+    for routes, strip, add, line in front.rewrites:
+        if not last and lead.line.location < line.location:
+            continue
+        for one in routes:
+            under = _list(one.get("path")) + ([strip] if strip else []) + ([add] if add else [])
+            if paths and (not under or any(_below(path, prefix) for path in paths for prefix in under)):
+                return line
+    return None
 
 
 def _permitted(front: Front) -> list[Lead]:
