@@ -72,6 +72,7 @@ FLEET: dict[str, Any] = {
             "auth": {
                 "clients": ["team-a"],
                 "header": "Authorization",
+                "websocket_protocol": "openai-insecure-api-key",
                 "upstream": {"set": "env:ENGINE_KEY"},
                 "except": ["127.0.0.0/8"],
             },
@@ -106,6 +107,8 @@ FLEET: dict[str, Any] = {
                 {"path": "/big", "prompt_over": "32KiB", "pool": "chat"},
                 {"path": "/small", "prompt_under": "4KiB", "pool": "chat"},
                 {"model": ["llama-70b", "llama*"], "pool": "chat", "when_down": "embed"},
+                {"path": "/speech", "form": {"language": "de"}, "pool": "chat"},
+                {"path": "/realtime", "query": {"model": "voxtral*"}, "pool": "chat"},
                 {"path": "/split", "split": {"chat": 90, "embed": 10}, "by": {"header": "X-User"}},
                 {"path": "/cluster", "pool": "cluster"},
             ],
@@ -124,7 +127,8 @@ FLEET: dict[str, Any] = {
         "allow": ["10.0.0.0/8"],
         "auth": {"user": "prometheus", "password": "env:P"},
     },
-    "logs": {"to": "stdout", "format": "json", "level": "info"},
+    "logs": {"to": "stdout", "format": "json", "level": "info",
+        "fields": {"model": "model", "app": "header:X-App", "region": "eu-1"}},
 }  # fmt: skip
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -138,13 +142,16 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
 }
 
-OWN_KEYS = ("pools", "listeners", "clients", "set", "header", "headers", "split", "json")
+OWN_KEYS = (
+    "pools", "listeners", "clients", "set", "header", "headers", "query", "form", "fields", "split", "json",
+)  # fmt: skip
 """Mappings whose keys the user chooses; what is no key elsewhere is unknown, whatever it is."""
 
 NOT_IN_THE_BASE = {
     "pools.*.discover.file": "a file that is read; only its name is a text, and a wrong one is an error",
     "listeners.*.tls.directory": "HAProxy alone, in place of certificate",
     "targets.nginx.modules": "names of modules, which change what is rendered",
+    "targets.envoy": "its files are YAML, and have tests of their own",
     "targets.*.without": "names of keys",
     "targets.*.raw": "the target's own language, as it is, on purpose",
     "balancers.peers": "needs a name for the balancer that is rendered for",

@@ -12,7 +12,10 @@ import crossplane
 _MAPS = ("map", "geo", "types", "split_clients")
 _OWN_TEXT = re.compile(r"\$\{?lb_(text|secret)_\d+\}?")
 _VARIABLE = re.compile(r"\$\{?\w+")
-_NAMED = re.compile(r"\$\{?(http|lb_(?:if|to|key|welcome|client_of|denied|exempt|cors|proto|trusted))_.*")
+_NAMED = re.compile(
+    r"\$\{?(http|lb_(?:if|to|key|welcome|client_of|denied|exempt|cors|proto|trusted"
+    r"|said|without|after|before|of|rest))_.*"
+)
 """Variables that are numbered, or named after a header or a listener."""
 _NO_VARIABLES = ("location", "server_name")
 

@@ -60,6 +60,9 @@ WORDS = [
     "hostnames", "include", "volatile", "~.*", "*", "ranges", "delete", "up", "]",
 ]  # fmt: skip
 
+LOGGED = ("model", "client_address", "prompt_bytes", "max_tokens", "decision")
+"""What stands for a value of the request in `logs.fields`."""
+
 
 def text_of(fleet: dict[str, Any]) -> str:
     return yaml.dump(fleet, Dumper=yaml.CSafeDumper, sort_keys=False, width=1_000_000)
@@ -109,6 +112,8 @@ def harmless(place: Place, text: str) -> str:
     """Return a text for places in which one sort of text is rightly rendered by other directives."""
     if text.startswith(("env:", "file:")) and "headers" in place:
         return "env:HARMLESS"
+    if place[:2] == ("logs", "fields") and place[-1] != KEY:
+        return "header:X-Other" if text.startswith("header:") else text if text in LOGGED else "eu-2"
     if place[-2:] == ("auth", "header"):
         return "X-Other"
     if place[-1] != KEY and {"model", "models"} & set(place[-2:-1]):
