@@ -143,7 +143,7 @@ HEALTH = Struct(
     Field("timeout", Duration(100), 5_000, "How long a check may take."),
     Field("rise", Integer(1, 100), 2, "So many good checks bring a server back."),
     Field("fall", Integer(1, 100), 3, "So many bad checks take a server out."),
-    Field("expect", Integer(100, 599), 200, "The status that is good.", instead_of=("status",)),
+    Field("expect", Integer(200, 599), 200, "The status that is good.", instead_of=("status",)),
     Field(
         "port",
         Integer(1, 65_535),
