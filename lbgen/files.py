@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NEW = ".lbgen-new-"
 """What the names of temporary files begin with."""
-SIDE_FOLDERS = ("secrets", "systemd")
+SIDE_FOLDERS = ("secrets", "secrets/routes", "systemd", "endpoints", "routes")
 """Below a target's folder, what holds rendered files."""
 
 
@@ -149,7 +149,7 @@ def has_header(text: str) -> bool:
 
 
 def _is_secret(path: Path) -> bool:
-    return path.parent.name == "secrets"
+    return "secrets" in {path.parent.name, path.parent.parent.name}
 
 
 def _ours(directory: Path, known: set[Path]) -> Iterator[Path]:

@@ -30,7 +30,7 @@ from lbgen.deploy.reload import (
     verify,
 )
 from lbgen.deploy.smoke import smoke, smoke_for
-from lbgen.files import has_header
+from lbgen.files import has_header, write_files
 from lbgen.problems import LbgenError, printable
 from lbgen.reading import read_text
 from lbgen.render import render
@@ -134,12 +134,13 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
     patience = seconds("--timeout", wanted.timeout)
     fleet = usable_fleet(console, load_fleet(console, request), request)
     settings = only_target(fleet, "an apply")
-    files = render(fleet, settings.name, templates=templates_folder(wanted.templates), secrets=RealSecrets())
+    templates = templates_folder(wanted.templates)
+    files = render(fleet, settings.name, templates=templates, secrets=RealSecrets())
     job = Job(
         target=settings.name,
         directory=folder_of(wanted.to, settings.name),
         files=files,
-        check=lambda main: _check(settings, choice, main),
+        check=lambda main: _check(settings, choice, _checked(fleet, settings.name, main, templates)),
         reload=_reload(settings.name, wanted),
         verify=_verify(fleet, settings.name, files, wanted, patience),
         smoke=_smoke(fleet, settings, wanted),
@@ -148,7 +149,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         runs_again=lambda text: runs_again(fleet, settings.name, text, patience),
         runs_other=lambda names: runs_other(fleet, settings.name, names),
         socket=settings.runtime_socket,
-        again=as_before(fleet, settings.name, templates_folder(wanted.templates)),
+        again=as_before(fleet, settings.name, templates),
         expect=wanted.expect,
         max_change=_share(wanted.max_change),
         force=wanted.force,
@@ -181,6 +182,15 @@ def _as_json(console: Console, form: str, value: dict[str, Any]) -> bool:
     if form == "json":
         console.result(printable(json.dumps(value, indent=2, ensure_ascii=False)))
     return form == "json"
+
+
+def _checked(fleet: Fleet, target: str, main: Path, templates: Path | None) -> Path:
+    """Return the candidate's main file, rendered anew where the program would not see all in the real one."""
+    whole = TARGETS[target].checks.whole(fleet, main.parent)
+    if whole is not fleet:
+        files = render(whole, target, templates=templates, secrets=RealSecrets())
+        write_files(main.parent, files)
+    return main
 
 
 def _check(settings: TargetSettings, choice: Choice, main: Path) -> str:
@@ -225,7 +235,8 @@ def _verify(
     fleet: Fleet, target: str, files: Sequence[RenderedFile], wanted: Wanted, patience: float
 ) -> Callable[[], list[str]]:
     """Return what looks whether the new workers serve."""
-    reloads = wanted.reload or wanted.pid or wanted.master_socket
+    watches = TARGETS[target].abilities.watches
+    reloads = wanted.reload or wanted.pid or wanted.master_socket or watches
     ready = ready_listeners(fleet, target) if reloads else frozenset[str]()
     name = files_named(files[0].text)
     if not wanted.reload or wanted.start or not nothing_listens(fleet):

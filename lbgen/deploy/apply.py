@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.deploy.backup import BACKUP, Backup
+from lbgen.deploy.changes import restarts
 from lbgen.deploy.in_step import changed, loaded, names_for
 from lbgen.deploy.kept import through_reload
 from lbgen.deploy.live import change, obstacle
@@ -208,6 +209,8 @@ def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
         say(f"{job.target}: changed over the runtime socket, without a reload")
         for line in job.smoke():
             say(line)
+    elif TARGETS[job.target].abilities.watches and not (job.reload and _restarts(plan)):
+        return _watched(plan, job, say)
     elif job.reload:
         with through_reload(job.target, job.socket, plan.files[0].path, *_old_and_new(plan), say):
             job.reload.act()
@@ -220,6 +223,26 @@ def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
     else:
         say(f"{job.target}: not reloaded; say how with --reload")
         return False
+    return True
+
+
+def _restarts(plan: Plan) -> bool:
+    main = plan.files[0]
+    return restarts(plan.target, main.old, main.new)
+
+
+def _watched(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
+    """See the new files taken by a program that watches them; return whether they take effect."""
+    if job.silent():
+        say(f"{job.target}: nothing listens yet; say how to start it with --start")
+        return False
+    loaded(job.directory)
+    for look in (job.verify, job.smoke):
+        for line in look():
+            say(line)
+    if _restarts(plan):
+        name = job.files[0].path
+        say(f"{job.target}: {name} is read at a start alone: restart it, or say how with --reload")
     return True
 
 

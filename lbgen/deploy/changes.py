@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lbgen.fleet.load import Loaded
     from lbgen.model import Fleet
     from lbgen.render import RenderedFile
+    from lbgen.targets.inventory import Inventory
 
     Render = Callable[[Fleet], Sequence[RenderedFile]]
 _CLIENTS = "clients."
@@ -42,8 +43,8 @@ def changes_of(
 
     `again` renders another fleet as the new one was: so is found what its fleet does not explain.
     """
-    main, read = files[0], TARGETS[target].read
-    in_files = list(file_changes(read(main.old), read(main.new), socket=socket))
+    main = files[0]
+    in_files = list(file_changes(*inventories(target, directory, files), socket=socket))
     before, after = _fleets(files, directory / FLEET_FILE)
     if after is None or (before is None and main.old):
         changes = in_files
@@ -54,7 +55,35 @@ def changes_of(
         if _reloads(in_files) and not _reloads(changes):
             # Whether a reload is needed follows from the files, whatever could be explained of them.
             changes.append(_other_lines(main, main.new, RELOAD))
-    return changes + list(_secrets(files[1:], directory, changes))
+    others = [file for file in files[1:] if not _is_watched(target, directory, file)]
+    changes += _secrets(others, directory, changes)
+    return _as_watched(changes, main, target) if TARGETS[target].abilities.watches else changes
+
+
+def inventories(target: str, directory: Path, files: Sequence[FileChange]) -> tuple[Inventory, Inventory]:
+    """Return what the old and the new files say: the main file, and those that are watched beside it."""
+    told = [files[0], *(file for file in files[1:] if _is_watched(target, directory, file))]
+    old, new = ("\n---\n".join(texts) for texts in zip(*((one.old, one.new) for one in told), strict=True))
+    return TARGETS[target].read(old), TARGETS[target].read(new)
+
+
+def _is_watched(target: str, directory: Path, file: FileChange) -> bool:
+    aside = {directory / FLEET_FILE, directory / DROP_IN}
+    return TARGETS[target].abilities.watches and not file.secret and file.path not in aside
+
+
+def restarts(target: str, old: str, new: str) -> bool:
+    """Tell whether a target that watches its files has to start anew for what changes in its main file."""
+    read = TARGETS[target].read
+    return bool(old) and read(old) != read(new)
+
+
+def _as_watched(changes: Sequence[Change], main: FileChange, target: str) -> list[Change]:
+    """Return the changes as they take effect where files are watched: at once, or by a restart."""
+    found = [one._replace(effect=RUNTIME) if one.effect == RELOAD else one for one in changes]
+    if restarts(target, main.old, main.new):
+        found.append(Change("changed", f"{FILES}{main.path.name}", effect=RESTART))
+    return found
 
 
 def _fleets(files: Sequence[FileChange], path: Path) -> tuple[Loaded | None, Loaded | None]:

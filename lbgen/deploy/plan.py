@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.deploy.backup import Backup
 from lbgen.deploy.change import RELOAD, RESTART, UNFINISHED, Change
-from lbgen.deploy.changes import changes_of
+from lbgen.deploy.changes import changes_of, inventories
 from lbgen.files import compare, diff
 from lbgen.render import fingerprint
-from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,12 +89,10 @@ def make_plan(
     `again` renders another fleet in the same way: so is told what lies there otherwise than its fleet says.
     """
     compared = tuple(compare(directory, files))
-    main = compared[0]
-    read = TARGETS[target].read
     changes = changes_of(target, directory, compared, socket=socket, again=again)
     if unfinished := Backup(directory, files[0].path).unfinished:
         changes.append(Change("changed", UNFINISHED))
-    losses = tuple(_losses(read(main.old), read(main.new)))
+    losses = tuple(_losses(*inventories(target, directory, compared)))
     return Plan(target, tuple(changes), compared, losses, _digest(directory, compared), unfinished)
 
 

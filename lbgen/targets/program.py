@@ -89,6 +89,9 @@ class Checks(Protocol):
     def stand_in(self, fleet: Fleet, folder: Path, ask: Ask) -> Fleet:
         """Return the fleet with what only this program needs, its files in the check's folder."""
 
+    def whole(self, fleet: Fleet, folder: Path) -> Fleet:
+        """Return the fleet whose main file, in this folder, holds all that is checked; most have no other."""
+
     def messages(self, output: str) -> Iterator[Message]:
         """Yield what the program complained of."""
 

@@ -109,6 +109,8 @@ class Abilities(NamedTuple):
     """True: it is rendered for where neither the fleet nor the command names targets."""
     one_file: bool = False
     """True: its files are many, and can be one."""
+    watches: bool = False
+    """True: it takes its files as they are replaced, without a reload; its main file at a start alone."""
     proxy_from_all: bool = False
     """True: who accepts the PROXY protocol expects it from everybody, not from the trusted alone."""
 

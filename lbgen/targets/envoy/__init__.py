@@ -31,7 +31,12 @@ class Envoy:
     features = FEATURES
     settings = SETTINGS
     abilities = Abilities(
-        active_checks=True, ejects=True, backup_beside_affinity=True, usual=False, one_file=True
+        active_checks=True,
+        ejects=True,
+        backup_beside_affinity=True,
+        usual=False,
+        one_file=True,
+        watches=True,
     )
 
     @property

@@ -30,6 +30,10 @@ class EnvoyChecks:
     def stand_in(self, fleet: Fleet, folder: Path, ask: Ask) -> Fleet:
         """Return the fleet whose files are one, in the check's folder."""
         del ask
+        return self.whole(fleet, folder)
+
+    def whole(self, fleet: Fleet, folder: Path) -> Fleet:
+        """Return the fleet whose files are one, in a folder."""
         targets = tuple(
             one._replace(directory=str(folder), own=own(one)._replace(in_one_file=True))
             if one.name == "envoy"

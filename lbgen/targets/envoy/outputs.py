@@ -146,7 +146,6 @@ def _static(whole: _Whole, part: Part) -> Output:
 
 def _bootstrap(made: Assembly) -> dict[str, object]:
     settings = made.settings
-    inside = lines(INTERNAL) if probing(made)[0] else ()
     return {
         "name": quote(made.fleet.name),
         "settings_version": Syntax(settings.version),
@@ -159,7 +158,8 @@ def _bootstrap(made: Assembly) -> dict[str, object]:
             },
             2,
         ),
-        "internal": inside,
+        # Also where one pool needs none: a second one comes without a restart.
+        "internal": lines(INTERNAL),
         "command": Syntax(_command(made)),
         "raw": tuple(map(Syntax, settings.raw.get("bootstrap", ()))),
     }

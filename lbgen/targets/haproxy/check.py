@@ -29,6 +29,11 @@ class HaproxyChecks:
         del folder, ask
         return fleet
 
+    def whole(self, fleet: Fleet, folder: Path) -> Fleet:
+        """Return the fleet as it is."""
+        del folder
+        return fleet
+
     def messages(self, output: str) -> Iterator[Message]:
         """Yield warnings and alerts, each with the lines that follow it."""
         for level, text in _entries(output):

@@ -39,6 +39,11 @@ class NginxChecks:
         level = (*settings.raw.get("http", ()), *lines)
         return _with(fleet, settings._replace(raw={**settings.raw, "http": level}))
 
+    def whole(self, fleet: Fleet, folder: Path) -> Fleet:
+        """Return the fleet as it is."""
+        del folder
+        return fleet
+
     def messages(self, output: str) -> Iterator[Message]:
         """Yield warnings and errors; NGINX stops at the first error."""
         seen = set()
