@@ -180,7 +180,8 @@ def _summary(plan: Plan) -> str:
     if plan.is_empty:
         return "no changes"
     number = len(plan.changes)
-    ending = "a reload" if plan.reload else "no reload needed"
+    way = "a restart" if TARGETS[plan.target].abilities.watches else "a reload"
+    ending = way if plan.reload else "no reload needed"
     if not number:
         return "the same configuration, written otherwise: comments, or the digest that files name"
     return f"{number} change{'s' if number != 1 else ''}, {ending}"

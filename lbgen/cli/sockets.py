@@ -75,7 +75,7 @@ def sockets_for(fleet: Fleet, given: tuple[str, ...], named: Named, state: str) 
     if found:
         return found
     raise LbgenError(
-        f"{_no_socket(fleet)}: there a server's state is changed in the fleet, and 'lbgen apply' reloads:\n"
+        f"{_no_socket(fleet)}: change the server's state in the fleet, and apply it:\n"
         + edit(fleet, named, state)
     )
 
