@@ -48,7 +48,7 @@ def page() -> str:
 
 def _everywhere() -> Iterator[str]:
     yield "## Options of every command\n"
-    context = click.Context(lbgen, info_name="lbgen")
+    context = click.Context(lbgen, info_name="lbgen", **lbgen.context_settings)
     yield from _options(lbgen, context, "LBGEN_")
 
 
@@ -62,7 +62,7 @@ def _overview() -> Iterator[str]:
 
 
 def _sections() -> Iterator[str]:
-    root = click.Context(lbgen, info_name="lbgen")
+    root = click.Context(lbgen, info_name="lbgen", **lbgen.context_settings)
     for name in COMMANDS:
         found = cast("Command", import_module(f"lbgen.cli.{module_name(name)}").command)
         context = click.Context(found, info_name=name, parent=root)
