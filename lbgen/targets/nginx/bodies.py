@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 BODY = Syntax("$lb_body")
 """``json``, ``broken`` (an object that is none, or UTF-16), ``other``, ``hidden`` (it could not be read)."""
+_LONGEST = 3_800
+"""Bytes of an expression: NGINX takes words of less than 4,096, and lines are indented."""
 _TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """Of chat, newer chat and Responses; the first that is a number counts."""
 
@@ -36,15 +38,40 @@ def add_scan(made: Assembly) -> None:
         return
     if made.fields:
         forms.add_forms(made, BODY, short)
-    whole = regex_word(f"~{json_regex.document(made.members)}")
+    words = _words(made)
+    read = Syntax("$lb_scan") if made.uploads else BODY
+    if len(words) == 1:
+        made.map("$request_body", read, _entries(words[0]))
+    else:
+        scans = [made.map("$request_body", f"$lb_scan_{n}", _entries(word)) for n, word in enumerate(words)]
+        _agreed(made, read, scans)
+    if made.uploads:
+        short(made, read, BODY)
+
+
+def _words(made: Assembly) -> list[Syntax]:
+    """Return the expressions that read whole bodies: one, or several where NGINX takes no word as long."""
+    members, words = list(made.members), []
+    while members:
+        number = len(members)
+        while len(word := regex_word(f"~{json_regex.document(members[:number])}")) > _LONGEST and number > 1:
+            number -= 1
+        words.append(word)
+        members = members[number:]
+    return words
+
+
+def _entries(whole: Syntax) -> list[tuple[str, str]]:
     broken = regex_word(f"~{json_regex.BROKEN}")
     # Expressions are not tried on an empty text (seen on 1.22.1 to 1.30.6).
     entries = [("default", "hidden"), ('""', "json"), (whole, "json")]
-    entries += [(broken, "broken"), (regex_word("~^"), "other")]
-    if made.uploads:
-        short(made, made.map("$request_body", "$lb_scan", entries), BODY)
-    else:
-        made.map("$request_body", BODY, entries)
+    return [*entries, (broken, "broken"), (regex_word("~^"), "other")]
+
+
+def _agreed(made: Assembly, variable: str, scans: list[Syntax]) -> None:
+    """Add the variable with what all scans say; one that failed hides the body from the others."""
+    said = [(f'"{word * len(scans)}"', word) for word in ("json", "broken", "other")]
+    made.map(f'"{"".join(scans)}"', variable, [("default", "hidden"), *said])
 
 
 def short(made: Assembly, read: Syntax, variable: str) -> Syntax:
