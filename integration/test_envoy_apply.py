@@ -84,6 +84,18 @@ def test_what_envoy_would_not_take_is_refused_before_anything_is_replaced(
     assert {path: path.read_bytes() for path in site.folder.rglob("*.yaml")} == before
 
 
+def test_files_that_would_name_others_are_refused(
+    site: Site, servers: list[MockServer], tmp_path: Path
+) -> None:
+    fleet = {
+        "pools": {"chat": pool(servers)},
+        "targets": {"envoy": {"directory": str(tmp_path / "elsewhere")}},
+    }
+    done = apply(site, fleet)
+    assert done.returncode == 1
+    assert "name each other" in done.stderr
+
+
 def test_most_of_a_pool_does_not_go_at_once(site: Site, servers: list[MockServer]) -> None:
     done = apply(site, {"pools": {"chat": pool(servers[:1])}})
     assert done.returncode == 1

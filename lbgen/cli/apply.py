@@ -186,6 +186,11 @@ def _as_json(console: Console, form: str, value: dict[str, Any]) -> bool:
 
 def _checked(fleet: Fleet, target: str, main: Path, templates: Path | None) -> Path:
     """Return the candidate's main file, rendered anew where the program would not see all in the real one."""
+    named, to = fleet.target(target).directory, main.parent.parent.resolve()
+    if TARGETS[target].abilities.watches and Path(named).resolve() != to:
+        raise RefusedError(
+            f"the files name each other in {named}, and --to is {to}: write targets.{target}.directory: {to}"
+        )
     whole = TARGETS[target].checks.whole(fleet, main.parent)
     if whole is not fleet:
         files = render(whole, target, templates=templates, secrets=RealSecrets())

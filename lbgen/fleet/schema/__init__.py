@@ -95,7 +95,8 @@ FLEET = _Fleet(
         "targets",
         TARGETS,
         doc="What is rendered for, and its settings.",
-        default_doc=f"{' and '.join(one.title for one in ALL.values())}, the oldest supported versions",
+        default_doc=" and ".join(one.title for one in ALL.values() if one.abilities.usual)
+        + ", the oldest supported versions",
         example={TARGETS.fields[-1].name: TARGETS.fields[-1].example},
         instead_of=("target", "outputs"),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.strategies.prefix import PrefixParameters
+from lbgen.targets.envoy.filters import reads_bodies
 from lbgen.targets.envoy.listeners import groups
 from lbgen.targets.envoy.retries import repeats
 from lbgen.targets.envoy.strategies import hash_policies, hashes, refusal
@@ -155,6 +156,13 @@ def _priorities(fleet: Fleet) -> Iterator[Path]:
     return ((*client.path, "priority") for client in fleet.clients if client.priority)
 
 
+def _late_pools(fleet: Fleet) -> Iterator[Path]:
+    for client in fleet.clients:
+        doors = (one for one in fleet.listeners if client.name in one.auth.clients)
+        if client.pools and any(reads_bodies(fleet, one) for one in doors):
+            yield (*client.path, "pools")
+
+
 def _several_doors(fleet: Fleet) -> Iterator[Path]:
     for client in fleet.clients:
         doors = [one for one in fleet.listeners if client.name in one.auth.clients]
@@ -186,6 +194,7 @@ WHEN: Mapping[str, Callable[[Fleet], Iterator[Path]]] = {
     "accepts": _accepts,
     "priorities": _priorities,
     "several_doors": _several_doors,
+    "late_pools": _late_pools,
     "syslog": _syslog,
     "asked_headers": lambda fleet: (
         (*one.path, "cors") for one in fleet.listeners if one.cors.origins and not one.cors.headers
