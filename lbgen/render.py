@@ -56,17 +56,33 @@ def render(  # noqa: PLR0913, PLR0917 - one value each
 
     `templates` is a folder of the user's whose files come before the built-in ones. `settle` may put
     another text into a file before the files' fingerprint is taken.
-    Raises `LbgenError` for a template that fails and for a secret that is missing.
+    Raises `LbgenError` for a template that fails, a secret that is missing, and two clients with one key.
     """
     target = TARGETS[target_name]
+    secrets = secrets or RealSecrets()
+    _refuse_shared_keys(fleet, secrets)
     environment = _environment(target, templates)
     line = header(fleet, f"-t {target_name}" + ("" if part == "all" else f" --part {part}"))
     with paused_collector():
-        outputs = target.outputs(shared_out(fleet), Part(part), secrets or RealSecrets())
+        outputs = target.outputs(shared_out(fleet), Part(part), secrets)
         files = tuple(_file(environment, output, line, templates) for output in outputs)
         if part == "all" and (merged := merged_text(fleet, target_name)):
             files += (RenderedFile(FLEET_FILE, f"# {line}\n{merged}", aside=True),)
         return _sealed(tuple(map(settle, files)) if settle else files, files_mark(fleet.digest))
+
+
+def _refuse_shared_keys(fleet: Fleet, secrets: Secrets) -> None:
+    """Raise `LbgenError` where two clients have the same key: each target would know another one by it."""
+    owners: dict[str, str] = {}
+    for client in fleet.clients:
+        for secret in client.keys:
+            try:
+                value = secrets.resolve(secret)
+            except LbgenError:
+                continue  # who needs it says so
+            owner = owners.setdefault(value, client.name)
+            if owner != client.name:
+                raise LbgenError(f"clients {owner} and {client.name} have the same key ({secret})")
 
 
 def fingerprint(parts: Iterable[tuple[str, bool]], length: int = 12) -> str:

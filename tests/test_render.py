@@ -36,6 +36,15 @@ class Secrets:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_two_clients_with_one_key_are_refused(target: str) -> None:
+    """NGINX would take the first of them, Envoy the last."""
+    other = factory.client()._replace(name="team-b")
+    fleet = keyed()._replace(clients=(*keyed().clients, other))
+    with pytest.raises(LbgenError, match="clients team-a and team-b have the same key"):
+        render(fleet, target, secrets=Secrets("sk-both"))
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_the_live_probe_names_the_files(target: str) -> None:
     def name(fleet: Fleet = factory.fleet(), **values: Any) -> str:  # noqa: B008 - a frozen value
         return files_named(render(fleet, target, **values)[0].text)
