@@ -27,6 +27,7 @@ from lbgen.deploy.reload import (
     ready_listeners,
     runs_again,
     runs_other,
+    strangers,
     verify,
 )
 from lbgen.deploy.smoke import smoke, smoke_for
@@ -146,6 +147,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         smoke=_smoke(fleet, settings, wanted),
         start=_start(wanted),
         silent=lambda: nothing_listens(fleet),
+        strangers=lambda: strangers(fleet, settings.name),
         runs_again=lambda text: runs_again(fleet, settings.name, text, patience),
         runs_other=lambda names: runs_other(fleet, settings.name, names),
         socket=settings.runtime_socket,

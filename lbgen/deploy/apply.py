@@ -61,6 +61,8 @@ class Job(NamedTuple):
     """How it is started where it does not run."""
     silent: Callable[[], bool] = lambda: False
     """Tells whether nothing listens where the fleet's listeners are."""
+    strangers: Callable[[], Sequence[str]] = list
+    """Names the addresses of listeners that are held by what lbgen did not set up."""
     runs_other: Callable[[AbstractSet[str]], bool] = lambda _: False
     """Tells whether the balancer is seen to name other files than these."""
     runs_again: Callable[[str], bool] = lambda _: True
@@ -107,8 +109,10 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
 
 
 def _to_start(job: Job) -> Job:
-    """Return the job with either a start, where nothing runs, or none."""
+    """Return the job with either a start, where nothing runs, or none; raises `RefusedError`."""
     starts = job.start is not None and job.silent()
+    if job.start and not starts and (held := job.strangers()):
+        raise RefusedError(f"another program answers at {', '.join(held)}: nothing can be started there")
     return job._replace(reload=None) if starts else job._replace(start=None)
 
 

@@ -162,6 +162,12 @@ def _takes_connections(listener: Listener) -> bool:
     return True
 
 
+def strangers(fleet: Fleet, target: str) -> list[str]:
+    """Return the addresses of listeners where something answers that is no probe of lbgen's."""
+    held = (one for one in fleet.listeners if not _unseen(one, "asked") and _takes_connections(one))
+    return [url_of(one, "") for one in held if not _live(one, target)[0]]
+
+
 def ready_listeners(fleet: Fleet, target: str) -> frozenset[str]:
     """Return the names of the listeners that are ready now, and that the fleet means to be ready."""
     meant = (listener for listener in fleet.listeners if _has_servers(fleet, listener))

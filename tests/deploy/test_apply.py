@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -396,6 +397,25 @@ def test_what_does_not_run_is_started(tmp_path: Path) -> None:
     assert "nginx: reloaded (reload)" in said(runs)
     said(runs)
     assert done == ["start", "start", "reload"]
+
+
+def test_nothing_is_started_where_another_program_answers(tmp_path: Path) -> None:
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(404)
+
+    with HTTPServer(("127.0.0.1", 0), Other) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,)).start()
+        fleet = tmp_path / "fleet.yaml"
+        bind = f"127.0.0.1:{server.server_port}"
+        fleet.write_text(
+            "pools: {chat: {servers: [127.0.0.1:9]}}\n"
+            f"listeners: {{local: {{bind: '{bind}', auth: none}}}}\ntargets: {{nginx: {{}}}}\n"
+        )
+        words = ["apply", str(fleet), "--to", str(tmp_path / "lb"), "--binary", "none", "--start", "true"]
+        assert run(words) == 1
+        server.shutdown()
+    assert not (tmp_path / "lb" / "nginx.conf").exists()
 
 
 def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
