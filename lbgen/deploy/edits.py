@@ -22,15 +22,19 @@ def state_edit(fleet: Fleet, pool: Pool, server: Server, state: str) -> str:
     if len(alike) == 1:
         return f"--set '{path_text(server.path)}={_entry(server, state)}'"
     also = ", with the range's other keys" if mapping else ""
-    others = [str(other.address) for other in alike if other.name != server.name]
-    return (
-        f"{path_text(server.path)} is a range: write its servers one by one there{also}:\n"
-        f"  - {_entry(server, state)}\n" + "\n".join(f"  - {_quoted(address)}" for address in others)
+    named = fleet.origins.written((*server.path, "name"))  # else they would get others, as single servers
+    lines = [_entry(server, state, named=named)]
+    lines += [_entry(other, named=named) for other in alike if other.name != server.name]
+    return f"{path_text(server.path)} is a range: write its servers one by one there{also}:\n" + "\n".join(
+        f"  - {line}" for line in lines
     )
 
 
-def _entry(server: Server, state: str) -> str:
-    return f"{{address: {_quoted(str(server.address))}, state: {state}}}"
+def _entry(server: Server, state: str = "", *, named: bool = False) -> str:
+    """Return a server as an entry of the list: an address alone, where nothing else is said of it."""
+    address = _quoted(str(server.address))
+    said = [f"name: {_quoted(server.name)}"] * named + [f"state: {state}"] * bool(state)
+    return f"{{{', '.join([f'address: {address}', *said])}}}" if said else address
 
 
 def _quoted(address: str) -> str:
