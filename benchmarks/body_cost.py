@@ -1,8 +1,9 @@
 """What looking into bodies costs a balancer: milliseconds of CPU for each MiB, by kind of body.
 
 ``python benchmarks/body_cost.py`` renders a fleet whose pools are chosen by model and by prefix, starts NGINX
-and HAProxy as they are installed on this machine, and sends each kind in turn. What forwarding the same bytes
-without a look takes is measured in the same way and taken off. Prints Markdown.
+and HAProxy as they are installed on this machine, or in images (``-t nginx:1.30=IMAGE``), and sends each kind
+in turn. What forwarding the same bytes without a look takes is measured in the same way and taken off. Prints
+Markdown.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 import yaml
@@ -88,13 +89,57 @@ def fleet(sink: int, ports: dict[str, int], folder: Path) -> dict[str, object]:
     }
 
 
+class Program(NamedTuple):
+    """A balancer that is measured."""
+
+    target: str
+    version: str = ""
+    image: str = ""
+    """Empty: as it is installed here."""
+
+    @classmethod
+    def parse(cls, text: str) -> Program:
+        """Read ``haproxy``, or ``haproxy:3.2=IMAGE``."""
+        name, _, image = text.partition("=")
+        target, _, version = name.partition(":")
+        if target not in COMMANDS or bool(version) != bool(image):
+            raise click.BadParameter(f"{text} is neither a target nor TARGET:VERSION=IMAGE")
+        return cls(target, version, image)
+
+    def __str__(self) -> str:
+        return f"{self.target} {self.version}".strip()
+
+
 @contextmanager
-def running(target: str, sink: int, ports: dict[str, int]) -> Iterator[int]:
-    """Start a balancer; yields its process."""
+def started(program: Program, main: str) -> Iterator[int]:
+    """Start a program by its main file; yields its process."""
+    command = [*COMMANDS[program.target], main]
+    if program.image:
+        folder = str(Path(main).parent)
+        run = ["docker", "run", "--detach", "--rm", "--network=host", f"--volume={folder}:{folder}"]
+        container = subprocess.check_output([*run, program.image, *command], text=True).strip()
+        try:
+            ask = ["docker", "inspect", "--format={{.State.Pid}}", container]
+            yield int(subprocess.check_output(ask))
+        finally:
+            subprocess.run(["docker", "rm", "--force", container], check=True, stdout=subprocess.DEVNULL)
+        return
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process.pid
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def running(program: Program, sink: int, ports: dict[str, int]) -> Iterator[int]:
+    """Render and start a balancer; yields its process."""
+    target = program.target
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source = Source("fleet.yaml", yaml.safe_dump(fleet(sink, ports, folder)))
-        loaded = load([source], environ={}, targets=(target,))
+        versions = {target: program.version} if program.version else {}
+        loaded = load([source], environ={}, targets=(target,), versions=versions)
         if loaded.fleet is None:
             raise click.ClickException("\n".join(problem.message for problem in loaded.problems))
         for file in render(loaded.fleet, target):
@@ -102,13 +147,9 @@ def running(target: str, sink: int, ports: dict[str, int]) -> Iterator[int]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(file.text, encoding="utf-8")
         main = str(folder / ("nginx.conf" if target == "nginx" else "haproxy.cfg"))
-        command = [*COMMANDS[target], main]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            try:
-                time.sleep(1)
-                yield process.pid
-            finally:
-                process.terminate()
+        with started(program, main) as process:
+            time.sleep(1)
+            yield process
 
 
 def cpu_ms(process: int) -> float:
@@ -134,29 +175,31 @@ def cost_ms(process: int, port: int, body: bytes, rounds: int) -> float:
     return median(taken)
 
 
-def table(target: str, rounds: int) -> Iterator[str]:
-    """Yield the lines of one target's table."""
+def costs(program: Program, rounds: int) -> Iterator[tuple[str, float]]:
+    """Yield each kind of body, and what a look at it costs: milliseconds of CPU a MiB."""
     sink = ThreadingHTTPServer(("127.0.0.1", 0), Sink)
     threading.Thread(target=sink.serve_forever, daemon=True).start()
     ports = dict(zip((LOOKING, BLIND), free_ports(2), strict=True))
-    with running(target, sink.server_address[1], ports) as process:
+    with running(program, sink.server_address[1], ports) as process:
         for kind, make in {**ORDINARY, **HOSTILE}.items():
             body = make(MIB)
             looking, blind = (cost_ms(process, ports[name], body, rounds) for name in (LOOKING, BLIND))
-            mib = len(body) / MIB
-            yield f"| {kind} | {target} | {(looking - blind) / mib:.1f} | {blind / mib:.1f} |"
+            yield kind, (looking - blind) * MIB / len(body)
     sink.shutdown()
 
 
 @click.command()
-@click.option("-t", "--target", "targets", multiple=True, default=("haproxy", "nginx"), show_default=True)
+@click.option(
+    "-t", "--target", "targets", multiple=True, default=("haproxy", "nginx"), metavar="TARGET[:VERSION=IMAGE]"
+)
 @click.option("--rounds", default=7, show_default=True, help="Requests of each kind; the median counts.")
 def main(targets: tuple[str, ...], rounds: int) -> None:
     """Print the table."""
-    click.echo("| body | target | looking: ms/MiB | forwarding: ms/MiB |\n| --- | --- | --- | --- |")
-    for target in targets:
-        for line in table(target, rounds):
-            click.echo(line)
+    programs = [Program.parse(target) for target in targets]
+    found = [dict(costs(program, rounds)) for program in programs]
+    click.echo(f"| body | {' | '.join(map(str, programs))} |\n|---|{'---|' * len(programs)}")
+    for kind in found[0]:
+        click.echo(f"| {kind} | {' | '.join(f'{max(one[kind], 0):.1f}' for one in found)} |")
 
 
 if __name__ == "__main__":
