@@ -187,7 +187,7 @@ def test_every_follow_up_finds_its_server(running: Running, pool: str) -> None:
     sessions = begun(running, pool)
     assert lost(sessions) == 0
     homes = Counter(first.server for first, _ in sessions)
-    assert len(homes) == 4, homes
+    assert len(homes) >= 3, homes  # of 25 names that are hashed, one run in 300 leaves a server out
 
 
 @pytest.mark.parametrize("pool", STRATEGIES)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from integration.edge import Ask, send
+from integration.waiting import eventually
 
 if TYPE_CHECKING:
     from integration.conftest import Start
@@ -46,8 +47,15 @@ def fleet(proxy: Proxy) -> dict[str, Any]:
 
 def logged(balancer: Balancer, path: str) -> dict[str, Any]:
     """Return the line of the access log with this path."""
-    lines = [line for line in balancer.logs().splitlines() if line.startswith("{")]
-    return next(entry for entry in map(json.loads, lines) if entry["path"] == path)
+    found: list[dict[str, Any]] = []
+
+    def look() -> bool:
+        lines = [line for line in balancer.logs().splitlines() if line.startswith("{")]
+        found[:] = [entry for entry in map(json.loads, lines) if entry["path"] == path]
+        return bool(found)
+
+    eventually(look, 10, f"a line of the log for {path}")
+    return found[0]
 
 
 @pytest.mark.usefixtures("mocks")
