@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lbgen.model import Fleet, Pool, TargetSettings
     from lbgen.problems import Problem
     from lbgen.targets.program import Ask, Checks, Program
-    from lbgen.targets.spec import Part, Secrets, Target
+    from lbgen.targets.spec import Door, Part, Secrets, Target
 
 _OLDEST = Version(1, 0)
 _DIRECTORY = "/etc/toy"
@@ -95,6 +95,11 @@ class ToyChecks:
         del folder, ask
         return fleet
 
+    def whole(self, fleet: Fleet, folder: Path) -> Fleet:
+        """Return the fleet as it is: there is one file."""
+        del folder
+        return fleet
+
     def messages(self, output: str) -> Iterator[Message]:
         """Yield lines such as ``/etc/toy/toy.conf:3: what is this?``."""
         for found in re.finditer(r"^(\S+):(\d+): (.*)$", output, re.MULTILINE):
@@ -159,6 +164,11 @@ class Toy:
     def room(self, settings: TargetSettings) -> Room:
         """Return its slots."""
         return Room("slots", settings.own.slots)
+
+    def doors(self, settings: TargetSettings) -> tuple[Door, ...]:
+        """Return nothing."""
+        del settings
+        return ()
 
     def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         """Return the one file."""
