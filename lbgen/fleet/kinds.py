@@ -172,11 +172,11 @@ _FRAMING = {
     "upgrade",
 }
 
-
 _OWN_ANSWER = {
     "content-encoding": "belongs to the body, which the server makes",
     "content-type": "belongs to the body, which the server makes",
     "date": "is the balancer's own",
+    "host": "is a header of requests, set with the pool's 'host_header'",
     "x-request-id": "is the balancer's own",
 }
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lbgen.targets.inventory import Inventory
     from lbgen.targets.program import Checks, Program
     from lbgen.targets.settings import SettingsTable
+    from lbgen.units import Address
     from lbgen.vocabulary import Feature, Refused, Support, Version
 
 
@@ -84,6 +85,13 @@ class Room(NamedTuple):
     """Fewer are too few for any fleet."""
     whole: bool = True
     """False: it may have as many for each core of its machine, which nobody knows here."""
+
+
+class Door(NamedTuple):
+    """An address that a target binds for itself, and the key under ``targets.NAME`` that says so."""
+
+    key: str
+    address: Address
 
 
 class Abilities(NamedTuple):
@@ -179,6 +187,9 @@ class Target(Protocol):
 
     def room(self, settings: TargetSettings) -> Room:
         """Return how many connections it may have with these settings."""
+
+    def doors(self, settings: TargetSettings) -> tuple[Door, ...]:
+        """Return what it binds beside the fleet's listeners; who reaches it there is its master."""
 
     def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         """Return the files to render, the main file first; `limits` yielded no error."""

@@ -10,5 +10,8 @@ INTERMEDIATE_CIPHERS = (
 )
 """For TLS 1.2 under the profile ``intermediate``; without DHE, which wants parameters of its own."""
 
+SYSTEM_CA = "/etc/ssl/certs/ca-certificates.crt"
+"""The public authorities, where Debian, Ubuntu, Alpine and the programs' own images have them in one file."""
+
 TLS13_SUITES = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 """Under both profiles."""

@@ -475,6 +475,7 @@ class TestRoutes:
             200, '{"a":["\\u00e9"]}', "application/json"
         )
         assert self.route("{respond: {json: null}}").respond == Respond(200, "null", "application/json")
+        assert self.route("{respond: {status: 204, body: ''}}").respond == Respond(204, "", "text/plain")
         assert self.route("{respond: {status: 404}}").respond == Respond(404, "", "text/plain")
         assert self.route("{respond: {body: x, content_type: text/html}}").respond[1:] == ("x", "text/html")
 
@@ -490,6 +491,10 @@ class TestRoutes:
             ("{pool: a, strip_prefix: true}", "missing-key"),
             ("{path: /a}", "missing-key"),
             (f"{{respond: {{json: [{'abcdefgh, ' * 900}]}}}}", "bad-value"),
+            ("{respond: {status: 204, body: x}}", "bad-value"),
+            ("{respond: {status: 304, json: null}}", "bad-value"),
+            ("{pool: a, response_headers: {set: {Host: x}}}", "bad-value"),
+            ("{pool: a, response_headers: {remove: host}}", "bad-value"),
             ("{pool: a, respond: {status: 200}}", "conflicting-keys"),
             ("{path: /a, path_exact: /a, pool: a}", "conflicting-keys"),
             ("{name: n, pool: a, path: /a}, {name: n, pool: a}", "duplicate-name"),
@@ -617,3 +622,23 @@ class TestAdmin:
     def test_what_cannot_be(self, written: str, code: str) -> None:
         _, problems = loaded(f"pools: {{p: {{servers: ['a:1'], {written}}}}}")
         assert code in [problem.code for problem in problems]
+
+
+def test_a_check_has_the_pools_host() -> None:
+    text = "pools:\n  a:\n    servers: ['x:1']\n    health: {headers: {Host: x}}\n"
+    (problem,) = loaded(text)[1]
+    assert (problem.code, problem.location[1:]) == ("bad-value", (4, 24))
+    assert "host_header" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("status", "places"),
+    [
+        ("{live: /same, ready: /same}", [("bad-value", 2, 46)]),
+        ("{live: /lb/ready}", [("bad-value", 2, 32)]),
+        ("{live: /a, ready: /b}", []),
+        ("{live: false, ready: false}", []),
+    ],
+)
+def test_two_probes_have_two_paths(status: str, places: list[tuple[str, int, int]]) -> None:
+    assert found(f"{SMALL}listeners: {{l: {{status: {status}}}}}\n") == places

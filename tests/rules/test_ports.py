@@ -142,3 +142,25 @@ def test_an_agent_elsewhere_takes_nothing_here() -> None:
     strategy = "{name: kv_cache, agent_host: 10.9.9.9}"
     text = f"pools: {{chat: {{servers: [gpu-0:8000], engine: vllm, strategy: {strategy}}}}}\n"
     assert found(text + "targets: {haproxy: {}}\nlisteners: {l: {bind: 8406, auth: none}}\n") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("listeners: {l: {bind: 9901, auth: none}}\n", ["bind-clash"]),
+        ("metrics: {bind: '127.0.0.1:9901'}\n", ["bind-clash"]),
+        ("metrics: {bind: '127.0.0.1:9902'}\n", []),
+        ("pools: {chat: {servers: ['127.0.0.1:9901']}}\n", ["loop"]),
+    ],
+)
+def test_the_address_of_a_targets_own(text: str, codes: list[str]) -> None:
+    pools = "" if "pools" in text else "pools: {chat: {servers: [gpu-0:8000]}}\n"
+    assert found(f"{pools}{text}targets: {{envoy: {{}}}}\n") == codes
+    assert found(f"{pools}{text}targets: {{nginx: {{}}}}\n") == []
+    moved = f"{pools}{text.replace('9901', '9903')}targets: {{envoy: {{admin: 'localhost:9903'}}}}\n"
+    assert found(moved) == codes
+
+
+def test_a_name_is_no_address_of_envoys_admin() -> None:
+    text = "pools: {chat: {servers: [gpu-0:8000]}}\ntargets: {envoy: {admin: 'lb.internal:9901'}}\n"
+    assert errors(text) == ["bad-value"]

@@ -43,6 +43,10 @@ def listener(context: Context, name: str, written: Mapping[str, Any], pools: Seq
     _complain(context, written, path)
     status = table.STATUS.filled(written.get("status") or {})
     served = written.get("status", {}) is not None
+    if status["live"] and status["live"] == status["ready"]:
+        message = f"'live' and 'ready' are both {status['live']}: who asks for one would get the other"
+        key = "ready" if context.document.written((*path, "status", "ready")) else "live"
+        context.error("bad-value", message, (*path, "status", key), "write two paths")
     return Listener(
         name=name,
         binds=tuple(items(values, "bind")) or (_DEFAULT_BIND,),

@@ -106,11 +106,20 @@ def _by(written: Any) -> str:  # noqa: ANN401 - a word, or a mapping with the he
 MAX_ANSWER = 8_192
 """Bytes of a fixed answer: HAProxy's has to fit into a buffer of 16 kB beside the headers."""
 
+_WITHOUT_BODY = frozenset({204, 304})
+"""Statuses whose answers end with their headers (RFC 9110)."""
+
 
 def _respond(context: Context, written: Mapping[str, Any] | None, path: Path) -> Respond | None:
     if written is None:
         return None
     values = RESPOND.filled(written)
+    for key in ("body", "json"):
+        said = written.get(key, "" if key == "body" else INVALID)
+        if values["status"] in _WITHOUT_BODY and said is not INVALID and (said or key == "json"):
+            message = f"an answer with the status {values['status']} has no body"
+            hint = f"leave '{key}' out, or write another status"
+            context.error("bad-value", message, (*path, key), hint, on_key=True)
     if "json" in written:
         # Without characters beyond ASCII the answer is the same under every encoding.
         body = json.dumps(values["json"], separators=(",", ":"))

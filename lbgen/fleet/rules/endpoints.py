@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.fleet.rules.rule import targets_that
+from lbgen.targets.registry import TARGETS
 from lbgen.units import Address, parse_host
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ class Bound(NamedTuple):
 
     address: Address
     kind: str
-    """``listener``, ``redirect``, ``metrics``, ``agent`` or ``peer``."""
+    """``door``, ``listener``, ``redirect``, ``metrics``, ``agent`` or ``peer``."""
     owner: str
     """In words: ``listener 'public'``."""
     path: Path
@@ -64,7 +65,8 @@ def _of_url(url: str) -> Address | None:
 
 
 def all_bound(fleet: Fleet) -> Iterator[Bound]:
-    """Yield what listeners, the metrics listener, agents and balancers among peers bind."""
+    """Yield what targets bind for themselves, then listeners, the metrics listener, agents and peers."""
+    yield from all_doors(fleet)
     for listener in fleet.listeners:
         for bind in dict.fromkeys(listener.binds):
             yield Bound(bind, "listener", f"listener '{listener.name}'", (*listener.path, "bind"))
@@ -82,6 +84,15 @@ def all_bound(fleet: Fleet) -> Iterator[Bound]:
             yield Bound(
                 address, "peer", f"the balancer '{name}' among its peers", ("balancers", "peers", name)
             )
+
+
+def all_doors(fleet: Fleet) -> Iterator[Bound]:
+    """Yield what the targets bind beside the fleet's listeners."""
+    for settings in fleet.targets:
+        target = TARGETS[settings.name]
+        for door in target.doors(settings):
+            owner = f"'{door.key}' of {target.title}"
+            yield Bound(door.address, "door", owner, (*settings.path, door.key))
 
 
 def _bound_by_agents(fleet: Fleet) -> Iterator[Bound]:

@@ -6,8 +6,8 @@ import socket
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from lbgen.fleet.rules.endpoints import all_bound, all_called
-from lbgen.fleet.rules.rule import Finding, Rule, is_everywhere, is_loopback
+from lbgen.fleet.rules.endpoints import all_bound, all_called, all_doors
+from lbgen.fleet.rules.rule import Finding, Rule, is_everywhere, is_loopback, is_public
 from lbgen.problems import Severity
 
 if TYPE_CHECKING:
@@ -174,6 +174,14 @@ def unspecified_server(fleet: Fleet) -> Iterator[Finding]:
                 )
 
 
+def open_door(fleet: Fleet) -> Iterator[Finding]:
+    """Find targets that others may stop: what they bind for themselves beyond loopback."""
+    for door in all_doors(fleet):
+        if is_public((door.address,)):
+            message = f"whoever reaches {door.address} can stop the balancer, and reads its configuration"
+            yield Finding(door.path, message)
+
+
 RULES = (
     Rule(
         "loop",
@@ -208,10 +216,19 @@ RULES = (
         "bind-clash",
         Severity.ERROR,
         "one address is bound for two things",
-        "Listeners, redirects, metrics, the agent and the peers each need their own. A port speaks TLS or it "
-        "does not, and one program answers there. NGINX and HAProxy either refuse to start, or give some "
-        "connections to the one and some to the other.",
+        "Listeners, redirects, metrics, the agent, the peers and Envoy's `admin` each need their own. A port "
+        "speaks TLS or it does not, and one program answers there. Programs either refuse to start, or give "
+        "some connections to the one and some to the other.",
         "give one of them another port",
         bind_clash,
+    ),
+    Rule(
+        "open-target-admin",
+        Severity.WARNING,
+        "`targets.envoy.admin` is beyond loopback",
+        "Envoy's admin pages ask for no key: `POST /quitquitquit` ends it, and `/config_dump` shows all that "
+        "it was told.",
+        "write 127.0.0.1 and a port; for figures there is 'metrics'",
+        open_door,
     ),
 )

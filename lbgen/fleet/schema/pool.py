@@ -153,7 +153,7 @@ HEALTH = Struct(
     ),
     Field(
         "headers",
-        MapOf(HeaderName(), HeaderValue()),
+        MapOf(HeaderName(settable=True), HeaderValue()),
         {},
         "Headers of the check. A value may be env:NAME or file:PATH.",
         example={"Authorization": "env:HEALTH_AUTHORIZATION"},

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.envoy.features import FEATURES
-from lbgen.targets.envoy.settings import DIRECTORY, OLDEST, SETTINGS, room
-from lbgen.targets.spec import Abilities
+from lbgen.targets.envoy.settings import DIRECTORY, OLDEST, SETTINGS, own, room
+from lbgen.targets.spec import Abilities, Door
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -105,6 +105,10 @@ class Envoy:
     def room(self, settings: TargetSettings) -> Room:
         """Return how many connections it may have."""
         return room(settings)
+
+    def doors(self, settings: TargetSettings) -> tuple[Door, ...]:
+        """Return the address of its admin pages."""
+        return (Door("admin", own(settings).admin),)
 
     def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         """Return the files to render."""

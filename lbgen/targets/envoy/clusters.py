@@ -178,7 +178,7 @@ def _endpoint(made: Assembly, pool: Pool, address: Address, name: str) -> Node:
     endpoint: Node = {"address": socket(address)}
     if pool.host_header == "backend":
         endpoint["hostname"] = str(address)
-    elif pool.tls:
+    elif pool.tls and not address.is_unix:
         endpoint["hostname"] = address.host.strip("[]")
     if pool.health and pool.health.port:
         endpoint["health_check_config"] = {"port_value": pool.health.port}

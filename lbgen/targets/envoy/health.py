@@ -59,9 +59,9 @@ def check_host(pool: Pool) -> str:
         return pool.host_header
     if pool.tls and pool.tls.server_name:
         return pool.tls.server_name
-    addresses = {str(server.address) for server in pool.servers}
+    addresses = [server.address for server in pool.servers]
     # Ollama answers 403 to foreign names when it listens on loopback, and never to this one.
-    return addresses.pop() if len(addresses) == 1 else "localhost"
+    return str(addresses[0]) if len(addresses) == 1 and not addresses[0].is_unix else "localhost"
 
 
 def outliers(pool: Pool) -> Node:

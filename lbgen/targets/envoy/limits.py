@@ -17,7 +17,7 @@ from lbgen.vocabulary import Support
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from lbgen.model import Fleet, Pool
+    from lbgen.model import Fleet, Listener, Metrics, Pool
     from lbgen.problems import Path, Problem
     from lbgen.targets.envoy.support import Limit
 
@@ -93,6 +93,19 @@ def _short_idle(fleet: Fleet, pool: Pool) -> bool:
 
 def _static_names(fleet: Fleet, pool: Pool) -> bool:
     return pool.dns.mode == "static" and _is_written(fleet, pool, "dns", "mode")
+
+
+def _mixed_sockets(fleet: Fleet, pool: Pool) -> bool:
+    del fleet
+    places = [server.address for server in pool.servers]
+    return any(place.is_unix for place in places) and any(place.is_name for place in places)
+
+
+def _named_binds(fleet: Fleet) -> Iterator[Path]:
+    doors: list[Listener | Metrics] = [*fleet.listeners, *([fleet.metrics] if fleet.metrics else ())]
+    for door in doors:
+        if any(bind.is_name and bind.host != "*" for bind in door.binds):
+            yield (*door.path, "bind")
 
 
 def _two_levels(fleet: Fleet, pool: Pool) -> bool:
@@ -184,6 +197,8 @@ WHEN: Mapping[str, Callable[[Fleet], Iterator[Path]]] = {
     "replayed": _of("retry.replay_posts", lambda _fleet, pool: pool.retry.replay_posts and repeats(pool)),
     "short_idle": _of("timeouts.idle", _short_idle),
     "static_names": _of("dns.mode", _static_names),
+    "mixed_sockets": _of("servers", _mixed_sockets),
+    "named_binds": _named_binds,
     "two_levels": _of("strategy", _two_levels),
     "scoped": _of("strategy.scope", _scoped),
     "strict": _of("strategy.strict", _strict),

@@ -191,6 +191,9 @@ def _clients(trusted: tuple[str, ...]) -> Node:
     }
 
 
+_USUAL_ANSWER = 4_096
+
+
 def table(made: Assembly, sharing: tuple[Listener, ...]) -> Node:
     """Return the route table of listeners that share their connections."""
     hosts = [_host(made, listener) for listener in sharing]
@@ -200,7 +203,15 @@ def table(made: Assembly, sharing: tuple[Listener, ...]) -> Node:
         "name": table_name(sharing),
         "ignore_port_in_host_matching": True,
         "virtual_hosts": hosts,
+        **_long_answers(sharing),
     }
+
+
+def _long_answers(sharing: tuple[Listener, ...]) -> Node:
+    """Return the bound on fixed answers where one is beyond Envoy's own, which is 4096 bytes."""
+    said = [route.respond.body for one in sharing for route in one.routes if route.respond]
+    longest = max((len(body.encode()) for body in said), default=0)
+    return {"max_direct_response_body_size_bytes": {"value": longest}} if longest > _USUAL_ANSWER else {}
 
 
 def _strangers(made: Assembly, sharing: tuple[Listener, ...]) -> Node:

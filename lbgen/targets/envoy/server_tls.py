@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.envoy.words import Node, data, typed
+from lbgen.targets.tls_profiles import SYSTEM_CA
 
 if TYPE_CHECKING:
     from lbgen.model import Pool, ServerTls
@@ -36,11 +37,8 @@ def transport(made: Assembly, pool: Pool) -> Node:
 
 
 def _validation(made: Assembly, tls: ServerTls) -> Node:
-    node: Node = {}
-    if tls.ca:
-        node["trusted_ca"] = data(made.path(tls.ca))
-    else:
-        node["system_root_certs"] = {}
+    # Not `system_root_certs`, beside which Envoy compares no server's own name.
+    node: Node = {"trusted_ca": data(made.path(tls.ca) if tls.ca else SYSTEM_CA)}
     if tls.server_name:
         matcher = {"san_type": "DNS", "matcher": {"exact": tls.server_name}}
         node["match_typed_subject_alt_names"] = [matcher]

@@ -19,13 +19,23 @@ DIRECTORY = "/etc/envoy"
 _ADMIN = Address("127.0.0.1", 9901)
 
 
+def _admin(text: str) -> Address:
+    """Return the address, ``localhost`` as one too; raises `ValueError`."""
+    address = parse_address(text)
+    if address.host.lower().rstrip(".") == "localhost":
+        return address._replace(host=_ADMIN.host)
+    if address.is_name:
+        raise ValueError(f"'{text}' is a name, which Envoy does not look up here: write an address")
+    return address
+
+
 class _Admin(Text):
     """One ``host:port``."""
 
     __slots__ = ()
 
     def __init__(self) -> None:
-        super().__init__("host:port", limit=64, parse=parse_address)
+        super().__init__("host:port", limit=64, parse=_admin)
 
     def written(self, value: Address) -> Value:
         return str(value)

@@ -83,6 +83,14 @@ LIMITS: tuple[Limit, ...] = (
     Limit("pools.*.timeouts.send", _D, "bounds a request's headers; gaps in its body are bounded by idle"),
     Limit("pools.*.keepalive.idle", _D, "bounds nothing: Envoy keeps idle connections for idle_timeout"),
     Limit(
+        "pools.*.servers.*.address",
+        _R,
+        "cannot be a Unix socket beside host names: Envoy never uses it there",
+        "addresses in place of names, or two pools",
+        when="mixed_sockets",
+    ),
+    Limit("listeners.*.bind", _R, "cannot be a host name on Envoy", "an address", when="named_binds"),
+    Limit(
         "pools.*.dns.mode",
         _D,
         "has no effect: Envoy follows names while it runs",

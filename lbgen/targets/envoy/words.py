@@ -35,6 +35,8 @@ def silence(timeouts: Timeouts) -> int:
 
 def socket(address: Address) -> Node:
     """Return a listener's or an endpoint's address."""
+    if address.is_unix:
+        return {"pipe": {"path": address.host}}
     if address.host == "*":
         # One socket for IPv4 and IPv6.
         return {"socket_address": {"address": "::", "port_value": address.port, "ipv4_compat": True}}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lbgen.targets.behaviour import Behaviour
     from lbgen.targets.inventory import Inventory
     from lbgen.targets.program import Checks, Program
-    from lbgen.targets.spec import Output, Part, Room, Row, Secrets, Syntax, Target
+    from lbgen.targets.spec import Door, Output, Part, Room, Row, Secrets, Syntax, Target
     from lbgen.vocabulary import Refused
 
 
@@ -96,6 +96,10 @@ class Nginx:
     def room(self, settings: TargetSettings) -> Room:
         """Return how many connections it may have."""
         return room(settings)
+
+    def doors(self, settings: TargetSettings) -> tuple[Door, ...]:  # noqa: ARG002 - one signature for all
+        """Return nothing: it binds what the fleet says."""
+        return ()
 
     def outputs(self, fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         """Return the files to render."""

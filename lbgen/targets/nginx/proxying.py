@@ -11,15 +11,13 @@ from lbgen.targets.nginx.views import NOTHING, Pair, Proxy, Tls
 from lbgen.targets.nginx.words import duration
 from lbgen.targets.sessions import session_of
 from lbgen.targets.spec import Syntax
+from lbgen.targets.tls_profiles import SYSTEM_CA
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lbgen.model import Headers, Listener, Pool, Retry, Timeouts
     from lbgen.targets.nginx.assembly import Assembly
-
-SYSTEM_CA = "/etc/ssl/certs/ca-certificates.crt"
-"""Where Debian, Ubuntu and Alpine keep the certificates of public authorities."""
 
 _CORS_NAMES = (
     "Allow-Origin", "Allow-Credentials", "Allow-Methods", "Allow-Headers", "Max-Age",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
-from lbgen.targets.nginx.quoting import quote, regex_word
+from lbgen.targets.nginx.quoting import escape_regex, quote, regex_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,13 +80,16 @@ def _retries(made: Assembly) -> Iterator[tuple[str, str]]:
 def _server_names(made: Assembly) -> Iterator[tuple[str, str]]:
     """Names by pool and address; a server given by host name is known to NGINX by its address alone."""
     yield "default", "$lb_upstream"
-    seen = set()
+    names: dict[str, str] = {}
     for pool in made.fleet.pools:
         for server in pool.servers:
-            key = f"{pool.name} {server.address}"
-            if not server.address.is_name and key not in seen:
-                seen.add(key)
-                yield quote(key), quote(server.name)
+            if not server.address.is_name:
+                names.setdefault(f"{pool.name} {server.address}", server.name)
+    alike = Counter(map(str.lower, names))
+    for key, name in names.items():
+        # Entries that are no regular expression are compared without case: two are one, and refused.
+        plain = alike[key.lower()] == 1
+        yield (quote(key) if plain else regex_word(f"~^{escape_regex(key)}$")), quote(name)
 
 
 def hash_settings(made: Assembly) -> Iterator[str]:

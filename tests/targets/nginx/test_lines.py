@@ -301,3 +301,17 @@ def test_two_listeners_on_one_address_have_a_server_each() -> None:
 def named(block: str) -> str:
     found = [line.split()[1].rstrip(";") for line in block.splitlines() if line.startswith("server_name ")]
     return found[0] if found else ""
+
+
+def test_server_names_where_pools_or_sockets_differ_in_case_alone() -> None:
+    """NGINX refuses two plain entries of a map that differ in case alone."""
+    text = json.dumps(
+        {
+            "pools": {"A": {"servers": ["10.0.0.1:80"]}, "a": {"servers": ["10.0.0.1:80", "10.0.0.2:80"]}},
+            "listeners": {"l": {"routes": [{"split": {"A": 1, "a": 1}}]}},
+        }
+    )
+    found = lines(text, "1.22")
+    assert '"~^A 10[.]0[.]0[.]1:80$" 10.0.0.1;' in found
+    assert '"~^a 10[.]0[.]0[.]1:80$" 10.0.0.1;' in found
+    assert '"a 10.0.0.2:80" 10.0.0.2;' in found
