@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 from textwrap import dedent
 from typing import TYPE_CHECKING, NamedTuple
 
+from lbgen.imports.secrets import masked, masked_words
 from lbgen.problems import printable
 
 if TYPE_CHECKING:
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 _LONGEST = 70
 """Characters of a directive that are shown."""
-_KEY_LIKE = re.compile(
-    r"(?i)(?:\bsk-|\bhf_|\bghp_)\S+|\b(bearer|basic)\s+\S+|(?=\S*\d)(?=\S*[a-z])[A-Za-z0-9_+=-]{20,}"
-)
 
 
 class Fate(IntEnum):
@@ -112,14 +109,14 @@ class Ledger:
             self._reasons[location] = []
         self._fates[location] = max(before, fate)
         reasons = self._reasons.setdefault(location, [])
+        reason = masked(reason, names=False)
         if reason and fate >= before and reason not in reasons:
             reasons.append(reason)
 
 
 def shortened(words: Iterable[str]) -> str:
     """Return a directive on one line, without what may be a key."""
-    text = " ".join(printable(word).replace("\n", " ") for word in words)
-    text = _KEY_LIKE.sub(lambda found: f"{found[1]} ***" if found[1] else "***", text)
+    text = " ".join(masked_words(printable(word).replace("\n", " ") for word in words))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.fleet.yaml_flow import flow, scalar
 from lbgen.imports.draft import Said
+from lbgen.imports.secrets import masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,8 +55,8 @@ def _sequence(items: list[Said], depth: int, origins: bool) -> Iterator[str]:
 
 def _line(indent: str, line: str, said: Said, origins: bool) -> Iterator[str]:
     for text in said.above:
-        yield f"{indent}{comment(text)}"
-    behind = [said.beside] if said.beside else []
+        yield f"{indent}{comment(masked(text))}"
+    behind = [masked(said.beside)] if said.beside else []
     if origins and said.place is not None:
         behind.append(f"{PurePath(said.place.file).name}:{said.place.line}")
     if not behind:

@@ -222,6 +222,9 @@ def _lines(name: str, text: str, version: str, problems: list[Problem]) -> Itera
         place = Location(name, number, len(raw) - len(raw.lstrip()) + 1)
         if fault:
             problems.append(Problem("configuration-syntax", fault, location=place))
+        if any("\0" in word for word in (*words, comment or "")):
+            problems.append(Problem("configuration-syntax", "a NUL character", location=place))
+            continue
         if not words:
             comments = [*comments, comment.strip()] if comment is not None else []
             continue

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.problems import Location, Problem
+from lbgen.readers.nginx_words import Token, tokens
 from lbgen.reading import MIB, read_text
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 _LARGEST = 16 * MIB
 """Bytes of one file: more than any configuration has."""
 _MOST_FILES = 2_000
-_ENDS = frozenset("{};")
+_DEEPEST = 100
+"""Blocks inside each other, or files that include each other: more than any configuration has."""
 _ESCAPED = re.compile(r"""\\(["'\\trn])""")
 _ESCAPES = {"t": "\t", "r": "\r", "n": "\n"}
 
@@ -161,6 +163,10 @@ class _Reading:
         """Return what an ``include`` stands for."""
         found: list[Directive] = []
         for name in self._named(directive.value):
+            if len(self._open_files) >= _DEEPEST:
+                message = f"more than {_DEEPEST} files include each other"
+                self.problem("configuration-syntax", message, directive.location)
+                return found
             if name in self._open_files or len(self.texts) >= _MOST_FILES:
                 self.problem("unreadable-include", f"{name} includes itself", directive.location)
                 continue
@@ -189,40 +195,28 @@ class _Reading:
         self.problems.append(Problem(code, message, location=location))
 
 
-class _Token(NamedTuple):
-    """A word, a comment, or one of '{', '}' and ';'."""
-
-    text: str
-    location: Location
-    quoted: bool = False
-
-    @property
-    def is_comment(self) -> bool:
-        return self.text.startswith("#") and not self.quoted
-
-    @property
-    def is_end(self) -> bool:
-        return self.text in _ENDS and not self.quoted
-
-
 class _Statement(NamedTuple):
     """A directive without its block, and what ends it; a closing brace has no words."""
 
-    words: tuple[_Token, ...]
+    words: tuple[Token, ...]
     comments: tuple[str, ...]
-    end: _Token | None
+    end: Token | None
 
 
 def _tree(name: str, text: str, reading: _Reading) -> list[Directive]:
     """Return the directives of a file; blocks that are not closed end with the file."""
     top: list[Directive] = []
     open_blocks: list[tuple[Directive, list[Directive]]] = []
-    for words, comments, end in _statements(_tokens(name, text, reading)):
+    for words, comments, end in _statements(tokens(name, text, reading.problem)):
         inside = open_blocks[-1][1] if open_blocks else top
         if words:
             one = _directive(words, comments)
             if end is not None and end.text == "{":
                 open_blocks.append((one, []))
+                if len(open_blocks) > _DEEPEST:
+                    message = f"more than {_DEEPEST} blocks stand inside each other"
+                    reading.problem("configuration-syntax", message, one.location)
+                    break
                 continue
             if end is None or end.text == "}":
                 reading.problem("configuration-syntax", f"'{one.name}' has no ';'", one.location)
@@ -242,12 +236,12 @@ def _close(open_blocks: list[tuple[Directive, list[Directive]]], top: list[Direc
     (open_blocks[-1][1] if open_blocks else top).append(one._replace(block=tuple(inside)))
 
 
-def _statements(tokens: Iterator[_Token]) -> Iterator[_Statement]:
+def _statements(words_and_ends: Iterator[Token]) -> Iterator[_Statement]:
     """Yield the statements in order, each with the comments above it and behind it on its line."""
     statement: _Statement | None = None
     comments: list[str] = []
-    words: list[_Token] = []
-    for token in tokens:
+    words: list[Token] = []
+    for token in words_and_ends:
         if statement is not None:  # it waits for a comment behind it
             behind = token.is_comment and token.location.line == statement.end.location.line  # type: ignore[union-attr]
             said = (*statement.comments, token.text[1:].strip()) if behind else statement.comments
@@ -271,29 +265,9 @@ def _statements(tokens: Iterator[_Token]) -> Iterator[_Statement]:
         yield _Statement(tuple(words), tuple(comments), None)
 
 
-def _directive(words: tuple[_Token, ...], comments: tuple[str, ...]) -> Directive:
+def _directive(words: tuple[Token, ...], comments: tuple[str, ...]) -> Directive:
     name = words[0].text
     args = (word.text for word in words[1:])
     if not name.endswith("_by_lua_block"):
         args = (_ESCAPED.sub(lambda one: _ESCAPES.get(one[1], one[1]), word) for word in args)
     return Directive(name, tuple(args), words[0].location, None, comments)
-
-
-def _tokens(name: str, text: str, reading: _Reading) -> Iterator[_Token]:
-    """Yield crossplane's tokens with the columns that it does not tell."""
-    import crossplane  # noqa: PLC0415 - takes 20 ms
-    from crossplane.errors import NgxParserSyntaxError  # noqa: PLC0415
-
-    lines = text.split("\n")
-    line, column = 0, 0
-    try:
-        for token, number, quoted in crossplane.lex_string(text, name):
-            if number != line:
-                line, column = number, 0
-            written = lines[line - 1] if line <= len(lines) else ""
-            at = written.find(token.split("\n", 1)[0], column)
-            at = at if at >= 0 else column
-            yield _Token(token, Location(name, max(line, 1), at + 1), quoted)
-            column = at + len(token)
-    except NgxParserSyntaxError as error:
-        reading.problem("configuration-syntax", str(error.strerror), Location(name, error.lineno or 1, 1))

@@ -65,7 +65,8 @@ def test_loads_and_renders_to_the_same(case: Path, monkeypatch: pytest.MonkeyPat
     loaded = load([Source("fleet.yaml", found.text(comments=True))], environ=ENVIRONMENT)
     assert [problem for problem in loaded.problems if problem.is_error] == []
     assert loaded.fleet is not None
-    secrets = RealSecrets({name.removeprefix("env:"): "sk-1" for name, _, _ in found.secrets})
+    names = [name.removeprefix("env:") for name, _, _ in found.secrets]
+    secrets = RealSecrets({name: f"sk-{number}" for number, name in enumerate(names)})
     (target,) = loaded.fleet.targets
     for file in render(loaded.fleet, target.name, secrets=secrets):
         place = tmp_path / file.path

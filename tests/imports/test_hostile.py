@@ -10,7 +10,7 @@ import pytest
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
 from lbgen.imports.whole import import_configurations
-from lbgen.problems import LbgenError
+from lbgen.problems import FleetError, LbgenError
 
 HERE = Path(__file__).parent
 FILES = sorted([*HERE.glob("*/*/nginx.conf"), *HERE.glob("*/*/haproxy.cfg")])
@@ -64,3 +64,32 @@ def test_damage_is_survived(path: Path, tmp_path: Path, monkeypatch: pytest.Monk
         still = [problem for problem in loaded.problems if problem.is_error]
         assert {problem.path for problem in still} == {problem.path for problem in errors}
         assert "\x1b" not in found.text(comments=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("nginx.conf", "server {\n" + "location / {\n" * 2_000 + "}\n" * 2_001, "nginx.conf:101"),
+        ("nginx.conf", "upstream a { server b; }\ninclude a\0b;\n", "nginx.conf:2"),
+        ("haproxy.cfg", "backend a\n  server s\0 10.0.0.1:80\n", "haproxy.cfg:2"),
+        ("haproxy.cfg", "backend a\n  server s\\x00 10.0.0.1:80\n", "haproxy.cfg:2"),
+    ],
+    ids=("deep", "nul", "nul in a line", "nul by an escape"),
+)
+def test_what_cannot_be_read_is_an_error_with_its_place(
+    name: str, text: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(text)
+    with pytest.raises(FleetError) as raised:
+        import_configurations([name])
+    location = raised.value.problems[0].location
+    assert location is not None
+    assert f"{location.file}:{location.line}" == place
+
+
+def test_files_that_include_each_other_without_end_are_an_error(tmp_path: Path) -> None:
+    for number in range(300):
+        (tmp_path / f"{number}.conf").write_text(f"include {number + 1}.conf;\n")
+    with pytest.raises(FleetError, match="include each other"):
+        import_configurations([str(tmp_path / "0.conf")])

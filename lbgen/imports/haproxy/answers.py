@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lbgen.imports.secrets import has_secret
+
 if TYPE_CHECKING:
     from lbgen.readers.haproxy import Line
 
 
 def fixed_answer(line: Line) -> dict[str, Any] | None:
-    """Return the fixed answer of a rule; None where it is read from a file or made of the request."""
+    """Return the fixed answer of a rule; None where a file or the request makes it, or it may hold a key."""
     if line.words[1] == "return":
         body = line.after("string")
         if body is None and any(
@@ -20,6 +22,8 @@ def fixed_answer(line: Line) -> dict[str, Any] | None:
                 return None
         status = line.after("status") or "200"
         if not status.isdecimal():
+            return None
+        if has_secret(body or ""):
             return None
         answer: dict[str, Any] = {"status": int(status)}
         if body:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lbgen.imports.draft import Said
 from lbgen.imports.haproxy.conditions import Conditions
 from lbgen.imports.haproxy.front import Front
+from lbgen.imports.haproxy.refusals import can_refuse, keeps_out
 from lbgen.imports.haproxy.rules import read_rule
 
 if TYPE_CHECKING:
@@ -20,20 +21,13 @@ def read_backend_rules(reading: Reading, section: Section) -> None:
     if pool is None:
         return
     front = Front(section, Conditions(section))
-    for line in section.own("http-request"):
-        if len(line.words) > 1 and line.words[1] in {
-            "deny",
-            "return",
-            "auth",
-            "redirect",
-            "tarpit",
-            "reject",
-        }:
+    for line in section.lines:
+        if line.words[:2] == ("http-request", "redirect") or can_refuse(line):
             reading.ledger.left(line.location, "a pool answers nothing itself: routes and listeners do")
-        else:
+            if line.words[1:2] != ("redirect",) or keeps_out(front.conditions.of(line.words)):
+                reading.refusing[section.name] = line
+        elif line.words[0] in {"http-request", "http-response"}:
             read_rule(reading, front, line)
-    for line in section.own("http-response"):
-        read_rule(reading, front, line)
     if front.answers:
         pool["response_headers"] = Said(front.answers, section.location)
     reading.left(front.browsers.values(), "'cors' is the listener's")

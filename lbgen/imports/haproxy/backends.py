@@ -49,7 +49,9 @@ def _pool(reading: Reading, section: Section) -> None:
     if not servers and (section.own("stick-table") or section.own("stats")):
         return  # a table, or a page of statistics
     answers = [
-        line for line in section.own("http-request") if line.words[1:2] in _ANSWERS and "if" not in line.words
+        line
+        for line in section.own("http-request")
+        if line.words[1:2] in _ANSWERS and not {"if", "unless"} & set(line.words)
     ]
     answer = fixed_answer(answers[0]) if answers and not servers else None
     if answer is not None:

@@ -34,6 +34,8 @@ class Front:
         self.redirect: Line | None = None
         self.keys: list[Line] = []
         """Rules that ask for keys."""
+        self.passing: set[str] = set()
+        """The keys that pass."""
         self.clients: list[str] = []
         self.header = "Authorization"
         self.lost: list[Line] = []

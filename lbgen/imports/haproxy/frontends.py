@@ -11,6 +11,7 @@ from lbgen.imports.haproxy.conditions import Conditions
 from lbgen.imports.haproxy.front import Front
 from lbgen.imports.haproxy.guards import guarded
 from lbgen.imports.haproxy.ordering import in_order
+from lbgen.imports.haproxy.refusals import close_backends, in_defaults, refuse
 from lbgen.imports.haproxy.rules import read_rule
 from lbgen.imports.values import duration, haproxy_time
 
@@ -80,12 +81,15 @@ def _front(reading: Reading, section: Section) -> Front:
     reading.carry(section.own("mode", "http"))
     for line in section.lines:
         read_rule(reading, front, line)
+    for line in in_defaults(section):
+        refuse(reading, front, line, "what defaults refuse has no key")
     default = section.last("default_backend")
     if default is not None and len(default.words) > 1:
         reading.ledger.carried(default.location)
         front.lead({}, default.words[1], default)
     elif section.name in reading.pools and section.kind == "listen":
         front.lead({}, section.name, section.head)
+    close_backends(reading, front)
     return front
 
 

@@ -28,27 +28,34 @@ def read_keys(reading: Reading, front: Front, line: Line, condition: Condition) 
     others = [term for term in condition.alternatives[0] if term is None or not _keys(term)]
     if not asked or not all(term.negated for term in asked):
         return False
-    headers = {name.lower() for term in asked for name, _ in _keys(term)}
-    if len(headers) != 1 or None in others:
-        return False
-    header = next(name for term in asked for name, _ in _keys(term))
     values = [(value, term) for term in asked for _, value in _keys(term)]
-    if header.lower() == "authorization" and not all(
-        re.fullmatch(r"(?i)bearer \S+", text) for text, _ in values
-    ):
+    header = next(name for term in asked for name, _ in _keys(term))
+    if None in others or not _one_check(front, asked, header):
         return False
-    if front.keys and front.header.lower() != header.lower():
-        return False
+    again = bool(front.keys)
     front.header = header
+    front.passing = {text for text, _ in values}
     front.keys.append(line)
     reading.carry([line, *condition.lines])
-    for _, term in values:
+    for _, term in values if not again else ():
         _client(reading, front, term, line)
     if others:
         reading.ledger.differs(
             line.location, "the whole listener asks for a key; 'status' has probes without one"
         )
     return True
+
+
+def _one_check(front: Front, asked: list[Term], header: str) -> bool:
+    """Tell whether keys come in one header, as lbgen reads them, and are those that already pass, if any."""
+    pairs = [pair for term in asked for pair in _keys(term)]
+    bearer = all(re.fullmatch(r"(?i)bearer \S+", text) for _, text in pairs)
+    if {name.lower() for name, _ in pairs} != {header.lower()}:
+        return False
+    if header.lower() == "authorization" and not bearer:
+        return False
+    same = front.header.lower() == header.lower() and {text for _, text in pairs} == front.passing
+    return not front.keys or same
 
 
 def _keys(term: Term) -> list[tuple[str, str]]:
@@ -80,7 +87,11 @@ def read_networks(reading: Reading, front: Front, line: Line, condition: Conditi
     key = "allow" if term.negated else "deny"
     if key not in _LISTENER_KEYS or not values:
         return False
-    front.networks[key] = Said([network(value) for value in values], line.location)
+    known = front.networks.get(key)
+    if known is not None and key == "allow":
+        return False  # both have to hold
+    found = [network(value) for value in values]
+    front.networks[key] = Said([*(known.value if known else []), *found], line.location)
     reading.carry([line, *condition.lines])
     return True
 
@@ -163,7 +174,7 @@ def guarded(reading: Reading, front: Front) -> Tree:
     """Return what a listener asks of its clients; a key that nobody has where what guarded it has no key."""
     tree: Tree = {**front.networks}
     clients, place = front.clients, front.keys[0].location if front.keys else None
-    if not front.keys and front.lost:
+    if front.lost:
         place = front.lost[0].location
         name = "everybody"
         if name not in reading.draft.clients:
@@ -179,7 +190,7 @@ def guarded(reading: Reading, front: Front) -> Tree:
         if any(one.lower() == front.header.lower() for one in removed):
             del values["upstream"]
             removed[:] = [one for one in removed if one.lower() != front.header.lower()]
-        if front.header.lower() != "authorization" and front.keys:
+        if front.header.lower() != "authorization" and front.keys and not front.lost:
             values["header"] = front.header
         tree["auth"] = Said(values, place)
     if front.limits:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lbgen.fleet.kinds import CREDENTIAL_HEADERS
 from lbgen.imports.draft import Said
+from lbgen.imports.secrets import is_secret_header, is_secret_query
 from lbgen.imports.values import duration, haproxy_time
 
 if TYPE_CHECKING:
@@ -66,13 +66,13 @@ def _asked(reading: Reading, section: Section, line: Line) -> dict[str, Any]:
     reading.ledger.carried(line.location)
     words = line.words[2:]
     path = next((word for word in words if word.startswith("/")), "/")
-    values: dict[str, Any] = {"path": path}
+    values: dict[str, Any] = {"path": _path(reading, line, path)}
     if words[:1] and words[0] not in {"GET", path}:
         reading.ledger.differs(line.location, f"the check is a GET, and was {words[0]}")
     headers: dict[str, str] = {}
     for send in section.effective("http-check", "send"):
         reading.ledger.carried(send.location)
-        values["path"] = send.after("uri") or values["path"]
+        values["path"] = _path(reading, send, send.after("uri") or values["path"])
         for at, word in enumerate(send.words[:-2]):
             if word == "hdr":
                 headers[send.words[at + 1]] = _header(reading, send, send.words[at + 1], send.words[at + 2])
@@ -91,7 +91,15 @@ def _asked(reading: Reading, section: Section, line: Line) -> dict[str, Any]:
     return values
 
 
+def _path(reading: Reading, line: Line, path: str) -> str:
+    """Return the path of a check, without a query that holds a key."""
+    if not is_secret_query(path):
+        return path
+    reading.ledger.left(line.location, "the query of a check may hold a key, which no fleet file has")
+    return path.partition("?")[0]
+
+
 def _header(reading: Reading, line: Line, name: str, value: str) -> str:
-    if name.lower() in CREDENTIAL_HEADERS:
+    if is_secret_header(name, value):
         return reading.draft.secret(f"health_{name}", f"the whole value of {name} in checks", line.location)
     return value

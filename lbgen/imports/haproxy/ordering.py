@@ -62,14 +62,25 @@ def _permitted(front: Front) -> list[Lead]:
         return front.routes
     found: list[Lead] = []
     for lead in front.routes:
-        if any(key in lead.conditions for key in (*_PATHS, "host")) or lead.respond is not None:
+        if lead.respond is not None:
             found.append(lead)
-        else:
-            found += [lead._replace(conditions={**lead.conditions, **one}) for one in front.allowed]
+            continue
+        narrowed = (_narrowed(lead.conditions, one) for one in front.allowed)
+        found += [lead._replace(conditions=one) for one in narrowed if one is not None]
     if front.refusal is not None:
         line, status = front.refusal
         found.append(type(front.routes[0])({}, line, respond={"status": status})) if front.routes else None
     return found
+
+
+def _narrowed(conditions: dict[str, Any], permitted: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what of a rule's requests may pass; None where that is nothing, or no route can say it."""
+    if _covers(permitted, conditions):
+        return conditions
+    path = any(key in permitted for key in _PATHS)
+    own = {key: one for key, one in conditions.items() if key in permitted or (path and key in _PATHS)}
+    rest = {key: one for key, one in conditions.items() if key not in own}
+    return {**rest, **permitted} if _covers(own, permitted) else None
 
 
 def _covers(first: dict[str, Any], later: dict[str, Any]) -> bool:

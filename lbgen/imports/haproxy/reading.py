@@ -27,6 +27,8 @@ class Reading:
         """By backend, the prefix that is taken off, the one that comes, and where that is said."""
         self.answers: dict[str, dict[str, Any]] = {}
         """Backends without servers that answer all requests alike."""
+        self.refusing: dict[str, Line] = {}
+        """By backend, a rule of it that refuses requests, which no pool does."""
         self.settled: set[str] = set()
         """Sections that are something else than a listener, such as a page of statistics."""
         self.generated = any(text.startswith(GENERATED) for text in configuration.texts.values())

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from lbgen.fleet.kinds import CREDENTIAL_HEADERS
 from lbgen.imports.cors import PREFIX
 from lbgen.imports.draft import CLOSED
 from lbgen.imports.haproxy.answers import fixed_answer
 from lbgen.imports.haproxy.guards import read_keys, read_limit, read_networks
+from lbgen.imports.haproxy.refusals import can_refuse, keeps_out, refuse
 from lbgen.imports.haproxy.rewrites import rewrite_of
+from lbgen.imports.secrets import is_secret_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,8 +43,10 @@ def read_rule(reading: Reading, front: Front, line: Line) -> None:
         reading.carry([line, *front.section.own("monitor", "fail")])
     elif first == "http-request" and len(line.words) > 1:
         _request_rule(reading, front, line)
-    elif first in {"http-response", "http-after-response"}:
+    elif first in {"http-response", "http-after-response"} and not can_refuse(line):
         _response_rule(reading, front, line)
+    elif can_refuse(line):
+        _other_refusal(reading, front, line)
 
 
 def _use_backend(reading: Reading, front: Front, line: Line) -> None:
@@ -85,6 +88,8 @@ def _redirect(reading: Reading, front: Front, line: Line, condition: Condition) 
         reading.carry([line, *condition.lines])
     else:
         reading.ledger.left(line.location, "a redirect has a key only from HTTP to HTTPS")
+        if keeps_out(condition) and tls is None:
+            front.lost.append(line)
 
 
 def _is_challenge(values: dict[str, Any]) -> bool:
@@ -99,8 +104,19 @@ def _request_rule(reading: Reading, front: Front, line: Line) -> None:
         reader(reading, front, line, condition)
     elif action.startswith("track-sc"):
         front.tracked[action.removeprefix("track-")] = (line.words[2] if len(line.words) > 2 else "", line)
-    elif action.startswith("lua"):
-        reading.ledger.left(line.location, "scripts have no key")
+    elif can_refuse(line):
+        refuse(reading, front, line, "scripts have no key, and this one can refuse requests")
+
+
+def _other_refusal(reading: Reading, front: Front, line: Line) -> None:
+    """Read a refusal of connections or answers: networks, or a limit."""
+    condition = front.conditions.of(line.words)
+    connection = line.words[0] == "tcp-request"
+    if connection and (
+        read_limit(reading, front, line, condition) or read_networks(reading, front, line, condition)
+    ):
+        return
+    refuse(reading, front, line, "what it refuses has no key")
 
 
 def _refusal(reading: Reading, front: Front, line: Line, condition: Condition) -> None:
@@ -117,9 +133,10 @@ def _refusal(reading: Reading, front: Front, line: Line, condition: Condition) -
     answer = fixed_answer(line)
     if routes is None or answer is None:
         reading.ledger.left(
-            line.location, _NOT_UNDERSTOOD if routes is None else "the answer is no plain text"
+            line.location,
+            _NOT_UNDERSTOOD if routes is None else "the answer may hold a key, or is no text",
         )
-        if line.words[1] != "return":
+        if line.words[1] != "return" or (routes is None and _is_refusal(line)):
             front.lost.append(line)
         elif routes is not None:
             for one in routes:
@@ -128,6 +145,10 @@ def _refusal(reading: Reading, front: Front, line: Line, condition: Condition) -
     _carried(reading, line, condition)
     for one in routes:
         front.answer(one, answer, line)
+
+
+def _is_refusal(line: Line) -> bool:
+    return (line.after("status") or "200")[:1] not in "23"
 
 
 def _state(reading: Reading, front: Front, line: Line, condition: Condition) -> bool:
@@ -149,7 +170,7 @@ def _state(reading: Reading, front: Front, line: Line, condition: Condition) -> 
 
 def _only_some(reading: Reading, front: Front, line: Line, condition: Condition) -> bool:
     """Read a refusal of everything but some paths or hosts."""
-    if len(condition.alternatives) != 1 or not condition.alternatives[0]:
+    if len(condition.alternatives) != 1 or not condition.alternatives[0] or front.allowed:
         return False
     terms = condition.alternatives[0]
     usual = {"path", "path_exact", "host"}
@@ -177,7 +198,7 @@ def _header(reading: Reading, front: Front, line: Line, condition: Condition) ->
         front.headers.setdefault("remove", []).append(name)
         reading.ledger.carried(line.location)
     else:
-        if name.lower() in CREDENTIAL_HEADERS:
+        if is_secret_header(name, value):
             value = reading.draft.secret(f"upstream_{name}", f"the whole value of {name}", line.location)
         front.headers.setdefault("set", {})[name] = value
         reading.ledger.carried(line.location)
@@ -205,8 +226,7 @@ def _own(reading: Reading, _front: Front, line: Line, _condition: Condition) -> 
 
 
 def _asked_for(reading: Reading, front: Front, line: Line, _condition: Condition) -> None:
-    reading.ledger.left(line.location, "lbgen knows clients by keys")
-    front.lost.append(line)
+    refuse(reading, front, line, "lbgen knows clients by keys")
 
 
 _ACTIONS: dict[str, Callable[[Reading, Front, Line, Condition], None]] = {
@@ -242,6 +262,9 @@ def _answers_header(reading: Reading, front: Front, line: Line) -> None:
     if "if" in line.words or "unless" in line.words or "%[" in value or "-m" in line.words:
         reading.ledger.left(line.location, "a header that depends on the request has no key")
     elif line.words[1] in {"set-header", "add-header"} and value:
+        if is_secret_header(name, value):
+            what = f"the whole value of {name} in answers"
+            value = reading.draft.secret(f"answer_{name}", what, line.location)
         front.answers.setdefault("set", {})[name] = value
         reading.ledger.carried(line.location)
     elif line.words[1] == "del-header" and name:

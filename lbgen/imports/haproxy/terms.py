@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lbgen.imports.secrets import is_secret_header
+
 if TYPE_CHECKING:
     from lbgen.readers.haproxy import Line
 
@@ -48,10 +50,16 @@ class Condition(NamedTuple):
         for terms in self.alternatives:
             made: dict[str, Any] = {}
             for term in terms:
-                if term is None or term.negated or not _joined(made, term.values):
+                if term is None or term.negated or _has_key(term.values) or not _joined(made, term.values):
                     return None
             found += _one_kind_of_path(made)
         return found
+
+
+def _has_key(values: dict[str, Any]) -> bool:
+    """Tell whether a test compares with a key, which no route holds."""
+    pairs = [*values.get("header", {}).items(), *values.get("query", {}).items()]
+    return any(is_secret_header(name, value) for name, value in pairs)
 
 
 def _joined(made: dict[str, Any], values: dict[str, Any]) -> bool:

@@ -35,7 +35,7 @@ def read_haproxy(configuration: Haproxy, draft: Draft, ledger: Ledger) -> None:
         return
     read_metrics(reading)
     for section in configuration.all("backend", "listen"):
-        if section.kind == "backend":
+        if section.kind == "backend" or not section.own("bind"):
             read_backend_rules(reading, section)
     read_frontends(reading)
     read_program(reading)

@@ -9,6 +9,8 @@ from lbgen.imports.nginx.destinations import url_of
 from lbgen.imports.nginx.keys import Keys, keys_of
 from lbgen.imports.nginx.limits import limits_of
 from lbgen.imports.nginx.listener_values import KEYS
+from lbgen.imports.nginx.refusals import lost, lost_paths
+from lbgen.imports.secrets import is_secret_query
 from lbgen.imports.values import network
 from lbgen.readers.nginx import Level
 
@@ -20,12 +22,10 @@ if TYPE_CHECKING:
     from lbgen.imports.nginx.servers import Door
     from lbgen.readers.nginx import Directive
 
-_UNLIKE = ("auth_basic", "auth_jwt", "auth_oidc", "satisfy")
 
-
-def guard(reading: Reading, door: Door) -> Tree:
-    """Return what a listener asks of its clients."""
-    levels = [below for below, route in door.routes if "pool" in route]
+def guard(reading: Reading, door: Door, server: Level) -> Tree:
+    """Return what a listener asks of its clients; what refused requests and has no key closes."""
+    levels = _serving(door)
     tree: Tree = {}
     asked = [_asked(reading, below) for below in levels]
     auth = _one_for_all(reading, [one for one in asked if one is not None])
@@ -35,11 +35,15 @@ def guard(reading: Reading, door: Door) -> Tree:
                 reading.ledger.differs(below.block.location, "it asked for no key: its listener does")
     networks = _networks(reading, levels)
     tree |= networks
-    lost = [_lost(reading, below) for below in levels]
-    if auth is None and lost and all(lost):
-        auth = _closed(reading, lost[0])
-    elif auth is None:
-        _close_routes(reading, door, dict(zip(levels, lost, strict=True)))
+    left = {below: lost(reading, below) for below in levels}
+    for below, one in zip(levels, asked, strict=True):
+        if auth is not None and one is not None and one.value != auth.value:
+            left[below].append(below.block)
+    paths = lost_paths(reading, server)
+    if paths or (left and all(left.values())):
+        auth = _closed(reading, paths or next(iter(left.values())))
+    else:
+        _close_routes(reading, door, left)
     if auth is not None:
         tree["auth"] = _with_upstream(reading, auth, door, levels)
     else:
@@ -48,6 +52,12 @@ def guard(reading: Reading, door: Door) -> Tree:
     if limits:
         tree["limits"] = limits
     return tree
+
+
+def _serving(door: Door) -> list[Level]:
+    """Return the locations that lead to a pool; where none does, those that answer themselves."""
+    to_pools = [below for below, route in door.routes if "pool" in route]
+    return to_pools or [below for below, route in door.routes if route["respond"]["status"] < 400]
 
 
 def _asked(reading: Reading, level: Level) -> Said | None:
@@ -107,6 +117,9 @@ def _external(reading: Reading, inner: Level | None, request: Directive) -> Said
     if url is None or not url.startswith(("http://", "https://")):
         reading.ledger.left(request.location, "the service that is asked is named by variables")
         return None
+    if is_secret_query(url):
+        reading.ledger.left(request.location, "the address of the service that is asked holds a key")
+        return None
     reading.carry((request, inner.block, *(inner.block.block or ())))
     name = url.partition("://")[2].partition("/")[0]
     upstream = reading.upstreams.get(name)
@@ -122,26 +135,10 @@ def _one_for_all(reading: Reading, asked: Sequence[Said]) -> Said | None:
     return asked[0] if asked else None
 
 
-def _lost(reading: Reading, level: Level) -> list[Directive]:
-    """Return what restricts access here and has no key."""
-    lines = [line for name in _UNLIKE for line in level.all(name) if line.value != "off"]
-    request = level.first("auth_request")
-    refused = [request] if request is not None and not reading.ledger.is_carried(request.location) else []
-    for line in lines:
-        reading.ledger.left(line.location, "lbgen knows clients by keys")
-    ifs = [one for block in level.chain for one in block.inside("if")]
-    odd = [one for one in ifs if _denies(one) and not reading.ledger.is_carried(one.location)]
-    for one in odd:
-        reading.ledger.left(one.location, "a condition that refuses requests was not understood")
-    networks = level.all("allow", "deny")
-    closed = [line for line in networks if not reading.ledger.is_carried(line.location)]
-    return [*lines, *refused, *odd, *closed]
-
-
-def _close_routes(reading: Reading, door: Door, lost: dict[Level, list[Directive]]) -> None:
+def _close_routes(reading: Reading, door: Door, left: dict[Level, list[Directive]]) -> None:
     """Answer what was guarded by something that has no key, where the rest of the listener was open."""
     for below, route in door.routes:
-        if lost.get(below) and "pool" in route:
+        if left.get(below) and "pool" in route:
             reason = f"what guarded it has no key: its paths are answered with {CLOSED['status']}"
             reading.ledger.left(below.block.location, reason)
             kept = {
@@ -151,11 +148,6 @@ def _close_routes(reading: Reading, door: Door, lost: dict[Level, list[Directive
             uses[:] = [use for use in uses if use.route is not route]
             route.clear()
             route.update({**kept, "respond": dict(CLOSED)})
-
-
-def _denies(block: Directive) -> bool:
-    returns = block.inside("return")
-    return bool(returns) and returns[0].value in {"401", "403", "407", "444"}
 
 
 def _networks(reading: Reading, levels: Sequence[Level]) -> Tree:
@@ -177,9 +169,9 @@ def _networks(reading: Reading, levels: Sequence[Level]) -> Tree:
     return {}
 
 
-def _closed(reading: Reading, lost: Sequence[Directive]) -> Said:
+def _closed(reading: Reading, left: Sequence[Directive]) -> Said:
     """Return a key that nobody has yet, where what guarded the old listener has no key."""
-    place = lost[0].location
+    place = left[0].location
     names = _clients(reading, Keys("Authorization", (("everybody", place),), place))
     reason = "until that is settled, its listener asks for the key of the client 'everybody'"
     reading.ledger.left(place, reason)
@@ -225,6 +217,8 @@ def _set_keys(reading: Reading, found: Sequence[tuple[dict[str, Any], str, Direc
     """Set the key that servers ask for as a header, by reference."""
     made: dict[Any, str] = {}
     for route, name, line in found:
+        if "pool" not in route:
+            continue  # it was closed
         if line.location not in made:
             made[line.location] = reading.draft.secret(
                 f"upstream_{name}", f"the whole value of {name}", line.location

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lbgen.fleet.kinds import CREDENTIAL_HEADERS
 from lbgen.imports.cors import PREFIX
 from lbgen.imports.draft import Said
+from lbgen.imports.secrets import is_secret_header
 from lbgen.units import is_ip
 
 if TYPE_CHECKING:
@@ -30,15 +30,15 @@ class Headers(NamedTuple):
     websocket: Directive | None
     closes: Directive | None
     """Connections to the servers are not kept."""
-    credential: tuple[str, Directive] | None
-    """The header in which servers get a key of their own, and where that stands."""
+    credentials: list[tuple[str, Directive]]
+    """The headers in which servers get a key of their own, and where each stands."""
     place: Directive | None
 
 
 def headers(reading: Reading, level: Level, called: str) -> Headers:
     """Return what a location does to headers. `called`: the host in ``proxy_pass``."""
     lines = level.all("proxy_set_header", "grpc_set_header")
-    found = Headers({}, [], _unsaid_host(level, called), None, None, None, lines[0] if lines else None)
+    found = Headers({}, [], _unsaid_host(level, called), None, None, [], lines[0] if lines else None)
     for line in lines:
         if len(line.args) == 2:
             reading.ledger.carried(line.location)
@@ -60,8 +60,8 @@ def _with(reading: Reading, found: Headers, line: Directive) -> Headers:
         if value != "$remote_addr":
             reason = "what clients write into it is believed of 'trusted_proxies' alone"
             reading.ledger.better(line.location, reason)
-    elif lower in CREDENTIAL_HEADERS and value and "$" not in value:
-        return found._replace(credential=(name, line))
+    elif "$" not in value and is_secret_header(name, value):
+        found.credentials.append((name, line))
     elif not value:
         found.remove.append(name)
     elif "$" not in value:
@@ -82,12 +82,20 @@ def response_headers(reading: Reading, level: Level, protocol: str) -> dict[str,
         if "$" in line.args[1]:
             reading.ledger.left(line.location, "a header that is made of variables has no key")
         else:
-            added[line.value] = line.args[1]
+            secret = is_secret_header(line.value, line.args[1])
+            added[line.value] = _by_reference(reading, line) if secret else line.args[1]
             reading.ledger.carried(line.location)
     hidden = level.all(f"{protocol}_hide_header")
     reading.carry(hidden)
     changes = {"set": added, "remove": [line.value for line in hidden if line.args]}
     return {key: value for key, value in changes.items() if value}
+
+
+def _by_reference(reading: Reading, line: Directive) -> str:
+    """Return a reference in place of the value of a header of answers."""
+    known = [name for name, _, place in reading.draft.secrets if place == line.location]
+    what = f"the whole value of {line.value} in answers"
+    return known[0] if known else reading.draft.secret(f"answer_{line.value}", what, line.location)
 
 
 def _maps_over(reading: Reading, source: str) -> list[Directive]:

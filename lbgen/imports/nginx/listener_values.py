@@ -62,6 +62,9 @@ def _client_certificates(reading: Reading, level: Level) -> dict[str, Any]:
     if verify.value == "on" and ca is not None:
         reading.carry((verify, ca))
         return {"client_ca": ca.value}
+    if verify.value == "on":
+        reading.ledger.left(verify.location, "no 'ssl_client_certificate' says whose certificates are good")
+        return {}
     reading.ledger.left(verify.location, "'client_ca' demands a certificate of everybody: this does not")
     return {}
 

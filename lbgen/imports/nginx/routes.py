@@ -11,6 +11,7 @@ from lbgen.imports.nginx.headers import headers, response_headers
 from lbgen.imports.nginx.reading import Use
 from lbgen.imports.nginx.requests import pool_values, timeouts
 from lbgen.imports.paths import Match, Prefixes, location_match, passed_path, rewritten_path
+from lbgen.imports.secrets import has_secret, is_credential_name
 
 if TYPE_CHECKING:
     from lbgen.imports.nginx.reading import Reading
@@ -105,8 +106,7 @@ def _route(  # noqa: PLR0913, PLR0917 - what a route is made of
     changes = {key: value for key, value in changes.items() if value}
     if changes:
         route["headers"] = changes
-    if head.credential is not None:
-        door.credentials.append((route, *head.credential))
+    door.credentials.extend((route, *one) for one in head.credentials)
     if head.websocket is not None:
         door.websocket.append(head.websocket)
     protocol = "grpc" if found.scheme.startswith("grpc") else "proxy"
@@ -150,7 +150,7 @@ def _map_condition(source: str) -> Any:  # noqa: ANN401 - from an entry to a con
 
     if source in {"$host", "$http_host"}:
         return lambda text: {"host": text}
-    if source.startswith("$http_"):
+    if source.startswith("$http_") and not is_credential_name(source):
         return lambda text: {"header": {header_name(source.removeprefix("$http_")): text}}
     return None
 
@@ -180,6 +180,9 @@ def _respond(reading: Reading, level: Level, line: Directive) -> dict[str, Any] 
     body = line.args[1] if len(line.args) > 1 else ""
     if not status.isdecimal() or not 200 <= int(status) <= 599 or "$" in body or status.startswith("30"):
         reading.ledger.left(line.location, "an answer that is a redirect or made of variables has no key")
+        return None
+    if has_secret(body):
+        reading.ledger.left(line.location, "the answer may hold a key, which no fleet file has")
         return None
     answer: dict[str, Any] = {"status": int(status)}
     if body:

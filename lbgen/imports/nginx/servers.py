@@ -92,7 +92,7 @@ def _listener(reading: Reading, level: Level, group: Sequence[Listen], door: Doo
     if any(one.proxy for one in group):
         tree["accept_proxy"] = Said(value=True, place=group[0].place)
     tree |= listener_values(reading, level, door)
-    tree |= guard(reading, door)
+    tree |= guard(reading, door, level)
     if door.websocket:
         tree["websocket"] = Said(value=True, place=door.websocket[0].location)
     tree["routes"] = [(route, below.block) for below, route in door.routes]
