@@ -12,6 +12,7 @@ from lbgen.audit.haproxy_view import haproxy_view
 from lbgen.audit.nginx_view import NginxView, nginx_view
 from lbgen.audit.registry import AUDIT_RULES
 from lbgen.audit.rule import Running
+from lbgen.audit.secrets import without_credentials
 from lbgen.problems import Problem
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 _POOL = "\0"
 """Stands in a message for the name of the pool that it is about."""
 _IGNORE = re.compile(r"#\s*lbgen:\s*ignore\[([a-z0-9,\s-]+)\]")
+_NGINX_SIGN = re.compile(r"(?m)^[^#\n]*\b(?:(?:proxy|grpc)_pass|upstream)\s")
+_HAPROXY_SIGN = re.compile(r"(?m)^[ \t]*(?:bind|server|server-template|default_backend|use_backend)\s+\S")
+"""What a balancer's file has, however broken, and another one that looks like a configuration has not."""
 _MOST_PLACES = 8
 _QUOTED = re.compile(r"'([^']+)'")
 _FOREIGN = re.compile(r"\w+_by_lua(?:_block|_file)?|js_\w+|perl(?:_\w+)?")
@@ -47,7 +51,8 @@ def audit(found: Configurations, running: Mapping[str, Running], *, every: bool 
     if found.haproxy is not None:
         views.append(haproxy_view(found.haproxy, running.get("haproxy", Running()), every=every))
     problems = [problem for view in views for problem in _problems(view)]
-    return Report(tuple(problems), tuple(dict.fromkeys(_notes(found, views))))
+    notes = map(without_credentials, _notes(found, views))
+    return Report(tuple(problems), tuple(dict.fromkeys(notes)))
 
 
 def _problems(view: NginxView | HaproxyView) -> list[Problem]:
@@ -66,12 +71,21 @@ def _problems(view: NginxView | HaproxyView) -> list[Problem]:
             about = next((name for name in _QUOTED.findall(finding.message) if name in names), "")
             message = finding.message.replace(f"'{about}'", _POOL) if about else finding.message
             alike.setdefault((rule.code, message), []).append((finding, about))
-    problems = [
+    wrong = _unparsed(view)
+    problems = [((order.get(one.location.file, 0), *one.location[1:]), one) for one in wrong if one.location]
+    problems += [
         (place(found[0][0]), _problem(AUDIT_RULES[code], message, found))
         for (code, message), several in alike.items()
         if (found := sorted(several, key=lambda one: place(one[0])))
     ]
     return [problem for _, problem in sorted(problems, key=lambda one: one[0])]
+
+
+def _unparsed(view: NginxView | HaproxyView) -> list[Problem]:
+    """Return the syntax errors of a balancer's file: what stands behind them was not looked at."""
+    sign = _NGINX_SIGN if isinstance(view, NginxView) else _HAPROXY_SIGN
+    wrong = [one for one in view.whole.problems if one.code == "configuration-syntax"]
+    return wrong if wrong and any(sign.search(text) for text in view.whole.texts.values()) else []
 
 
 def _ignored(texts: Mapping[str, list[str]], place: Location) -> set[str]:
@@ -100,6 +114,7 @@ def _problem(rule: AuditRule, message: str, found: Sequence[tuple[Finding, str]]
         also += f" and {len(others) - _MOST_PLACES} more"
     message = message.replace(_POOL, ", ".join(names)) + (f" (also line {also})" if also else "")
     hint = f"instead: {first.write} (lbgen's own file: {rule.rendered})"
+    message = without_credentials(message)
     return Problem(rule.code, message, (), first.severity or rule.severity, hint, first.location)
 
 
@@ -107,7 +122,8 @@ def _notes(found: Configurations, views: Sequence[NginxView | HaproxyView]) -> I
     for name in found.others:
         yield f"{name}: neither an NGINX nor a HAProxy configuration"
     for view in views:
-        for problem in view.whole.problems:
+        told = _unparsed(view)
+        for problem in (one for one in view.whole.problems if one not in told):
             yield f"{problem.location}: {problem.message}"
         looked = view.passes if isinstance(view, NginxView) else view.pools
         yield from _code(view) if looked else ()

@@ -9,7 +9,7 @@ from lbgen.audit.evidence import Signs, engine_in, is_about_models, serves_model
 from lbgen.audit.values import nginx_time, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from lbgen.audit.rule import Running
     from lbgen.readers.nginx import Directive, Level, Nginx
@@ -90,6 +90,8 @@ class NginxView(NamedTuple):
     version: Version | None
     package: str
     """The distribution's version of the program; empty: not known."""
+    leading: Mapping[str, list[Pass]]
+    """The passes that reach an upstream, by its name."""
 
     @property
     def generated(self) -> bool:
@@ -109,7 +111,7 @@ class NginxView(NamedTuple):
 
     def passes_to(self, upstream: Upstream) -> list[Pass]:
         """Return the passes that reach an upstream."""
-        return [one for one in self.passes if any(other is upstream for other in one.upstreams)]
+        return self.leading.get(upstream.name, [])
 
 
 def nginx_view(whole: Nginx, running: Running, *, every: bool) -> NginxView:
@@ -120,6 +122,7 @@ def nginx_view(whole: Nginx, running: Running, *, every: bool) -> NginxView:
         if level.around("stream") is None
     }
     file = any(is_about_models(text) for text in whole.texts.values())
+    variables = _values(whole)
     passes, skipped = [], []
     found = [
         (directive, level)
@@ -127,7 +130,7 @@ def nginx_view(whole: Nginx, running: Running, *, every: bool) -> NginxView:
         if level.around("stream") is None and not _asks_only(level)
     ]
     for directive, level in found:
-        reached = tuple(upstreams[name] for name in _targets(whole, directive.value) if name in upstreams)
+        reached = tuple(upstreams[name] for name in _targets(variables, directive.value) if name in upstreams)
         one = Pass(directive, level, reached)
         if every or _is_model(one, file=file):
             passes.append(one)
@@ -138,7 +141,13 @@ def nginx_view(whole: Nginx, running: Running, *, every: bool) -> NginxView:
         used = {
             name: one for name, one in upstreams.items() if every or serves_models(_signs(one), file=file)
         }
-    return NginxView(whole, tuple(passes), tuple(used.values()), tuple(dict.fromkeys(skipped)), *running)
+    leading: dict[str, list[Pass]] = {}
+    for one in passes:
+        for name in dict.fromkeys(upstream.name for upstream in one.upstreams):
+            leading.setdefault(name, []).append(one)
+    return NginxView(
+        whole, tuple(passes), tuple(used.values()), tuple(dict.fromkeys(skipped)), *running, leading
+    )
 
 
 def _signs(upstream: Upstream) -> Signs:
@@ -172,7 +181,7 @@ def _path(level: Level) -> str:
     )
 
 
-def _targets(whole: Nginx, url: str) -> Iterator[str]:
+def _targets(values: Mapping[str, list[str]], url: str) -> Iterator[str]:
     """Yield the names that a URL's host can have: variables are followed through map, set, split_clients."""
     host = re.sub(r"^https?://", "", url).split("/")[0]
     waiting, seen = [(host, 0)], set()
@@ -183,7 +192,7 @@ def _targets(whole: Nginx, url: str) -> Iterator[str]:
             yield text
         if depth < _DEPTH:
             for variable in variables:
-                for value in _values(whole, variable):
+                for value in values.get(variable, ()):
                     filled = re.sub(rf"\$\{{?{variable}\b\}}?", lambda _, value=value: value, text)  # type: ignore[misc]
                     filled = re.sub(r"^https?://", "", filled).split("/")[0]
                     if filled not in seen:
@@ -191,10 +200,15 @@ def _targets(whole: Nginx, url: str) -> Iterator[str]:
                         waiting.append((filled, depth + 1))
 
 
-def _values(whole: Nginx, variable: str) -> Iterator[str]:
+def _values(whole: Nginx) -> dict[str, list[str]]:
+    """Return what each variable can be, by its name."""
+    found: dict[str, list[str]] = {}
     for directive, _ in whole.directives("set"):
-        if directive.value == f"${variable}" and len(directive.args) > 1:
-            yield directive.args[1]
+        if len(directive.args) > 1:
+            found.setdefault(directive.value.removeprefix("$"), []).append(directive.args[1])
     for level in whole.levels("map", "split_clients"):
-        if level.block.args[-1:] == (f"${variable}",):
-            yield from (one.value for one in level.block.block or () if one.args)
+        block = level.block
+        if block.args and block.args[-1].startswith("$"):
+            values = [one.value for one in block.block or () if one.args]
+            found.setdefault(block.args[-1].removeprefix("$"), []).extend(values)
+    return found

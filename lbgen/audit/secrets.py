@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from lbgen.problems import Location
 
@@ -22,6 +22,65 @@ _SECRETS = re.compile(
     """
 )
 
+_NAME = r"[\w.-]{0,64}(?:key|token|secret|passw|passphrase|auth|cookie|credential|signature)[\w.-]{0,64}"
+_WORD = r"""(?>(?:"(?:\\.|[^"\\])*"?|'[^']*'?|\\.|[^\s;"'\\])+)"""
+_SETTERS = (
+    r"_set_header|\badd_header|_param|\bset-header|\badd-header|\bset-var\(\w+\.\w+\)|\bhdr|\b(?:pre)?setenv"
+    r"|\bset"
+)
+_IN_URLS = re.compile(
+    rf"""(?ix)
+    :// (?P<userinfo> [^\s/@"'?\#]+ ) @
+    | [?&] (?:{_NAME}|sig) = (?P<query> (?!\$|%\[) [^\s&"';)}}]+ )
+    """
+)
+_HEADERS = re.compile(
+    rf"""(?ix)
+    (?:{_SETTERS}) \s+ ["']?\$?{_NAME}["']? \s+ (?P<header> {_WORD} )
+    | \breplace-(?:header|value) \s+ ["']?{_NAME}["']? \s+ {_WORD} \s+ (?P<replaced> {_WORD} )
+    | \b (?:(?:f?hdr(?:_\w+)?|url_?p(?:aram)?|(?:req\.)?cook)\(["']?{_NAME}[^)]{{0,64}}\) | http_auth_bearer)
+        [^\s}}]{{0,200}} \s+ (?:-m\s+\w+\s+|-[in]\s+|--\s+)* (?P<compared> [^}}|]+ )
+    | \$(?:http|arg|cookie)_{_NAME} ["']? \s* (?:!?~\*?|!?=) \s* (?P<condition> "[^"]*"|'[^']*'|[^\s)]+ )
+    | \bpassword \s+ (?P<password> \S+ )
+    | \bsecure_link_secret \s+ (?P<link> [^\s;]+ )
+    """
+)
+_OPEN = re.compile(
+    r"""(?ix) ["']? (?: (?:bearer|basic) [ \\]+ )? (?: \$\{?(?:[a-z_].*|\d) | %[\[{].* | off | on )? ["']? \s*
+    | -[mf] \s+ \S+ \s* | \}.* """
+)
+"""Values that are none: variables, expressions, nothing."""
+_LITERAL_KEY = re.compile(r"[\w.~+/=\\-]{4,}")
+_KEY_FETCH = re.compile(
+    r"(?i)(?:req\.)?f?hdr(?:_val)?\((?:authorization|(?:x-)?api-?key)\b|http_auth_bearer\b"
+)
+_SCHEMES = frozenset({"bearer", "basic"})
+
+
+def key_in(value: str) -> str:
+    """Return the key that a value of a header such as ``Authorization`` is compared with; empty: none."""
+    key = re.sub(r"(?i)^[~*]*\^?(?:bearer(?:\\s|[ +])+)?|\$$", "", value)
+    return key if _LITERAL_KEY.fullmatch(key) and key.lower() not in _SCHEMES else ""
+
+
+def keys_compared(words: Sequence[str]) -> Iterator[str]:
+    """Yield the keys that a condition or an ``acl`` of HAProxy compares a request's with."""
+    for at, word in enumerate(words):
+        condition = at and (words[at - 1] in {"{", "!{"} or (words[0] == "acl" and at == 2))
+        if condition and _KEY_FETCH.match(word):
+            yield from filter(None, map(key_in, _patterns(words[at + 1 :])))
+
+
+def _patterns(words: Sequence[str]) -> Iterator[str]:
+    rest = iter(words)
+    for word in rest:
+        if word == "}" or (word == "-m" and next(rest, "") not in {"str", "reg"}):
+            return
+        if word in {"-f", "-u"}:
+            next(rest, "")
+        elif word not in {"-m", "-i", "-n", "-M", "--"}:
+            yield word
+
 
 def secret_spans(line: str) -> Iterator[tuple[int, int]]:
     """Yield where secrets stand in a line, from 0; references to variables are none, nor are comments."""
@@ -35,9 +94,22 @@ def secret_spans(line: str) -> Iterator[tuple[int, int]]:
 
 def without_secrets(line: str) -> str:
     """Return a line with its secrets blotted out, comments included, each character one."""
-    for match in _SECRETS.finditer(line):
-        start, end = match.span(match.lastgroup or "")
-        line = line[:start] + "•" * (end - start) + line[end:]
+    for pattern in (_SECRETS, _HEADERS, _IN_URLS):
+        line = _blotted(line, pattern)
+    return line
+
+
+def without_credentials(text: str) -> str:
+    """Return a sentence with the credentials of the URLs in it blotted out."""
+    return _blotted(text, _IN_URLS)
+
+
+def _blotted(line: str, pattern: re.Pattern[str]) -> str:
+    for match in pattern.finditer(line):
+        for group, text in match.groupdict().items():
+            if text and not (pattern is _HEADERS and _OPEN.fullmatch(text)):
+                start, end = match.span(group)
+                line = line[:start] + "•" * (end - start) + line[end:]
     return line
 
 

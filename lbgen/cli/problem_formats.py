@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lbgen import __version__
 from lbgen.cli.blots import blot_out
 from lbgen.fleet.confidential import is_confidential
-from lbgen.problems import Severity, path_text
+from lbgen.problems import Severity, path_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -207,6 +207,7 @@ def _annotation(problem: Problem, files: set[str]) -> str:
 
 def _escaped(text: str, further: str = "") -> str:
     """Escape as the runner of GitHub Actions reads it: '%' first, then ends of lines."""
+    text = printable(text)
     for character in "%\r\n" + further:
         text = text.replace(character, f"%{ord(character):02X}")
     return text

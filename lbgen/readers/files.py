@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "<stdin>"
 _LARGEST = 16 * MIB
 _HAPROXY = re.compile(rf"(?m)^[ \t]*(?:{'|'.join(sorted(SECTIONS))})\b(?![^#\n]*[{{;][ \t\r]*$)")
-_NGINX = re.compile(r"(?m)^[ \t]*[a-z_]\w*(?:[^#\n]*;|[^#:\n]*\{)[ \t\r}]*(?:#.*)?$")
+_NGINX = re.compile(r"(?m)^[ \t]*[a-z_](?:[^#\n]*;|[^#:\n]*\{)[ \t\r}]*(?:#.*)?$")
 _MAIN = ("nginx.conf", "haproxy.cfg")
 """What is read of a folder, if it is there; else every ``*.conf`` and ``*.cfg`` in it."""
 
@@ -93,4 +93,7 @@ def _text(name: str) -> str:
 def _standard_input() -> bytes:
     if sys.stdin is None:  # closed by the shell: <&-
         raise LbgenError("standard input is closed: '-' reads a configuration from there")
-    return sys.stdin.buffer.read(_LARGEST)
+    data = sys.stdin.buffer.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise LbgenError(f"{STANDARD_INPUT}: cannot be read: it is larger than {_LARGEST // MIB} MiB")
+    return data

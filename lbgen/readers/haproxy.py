@@ -192,17 +192,20 @@ def parse_haproxy(files: Sequence[tuple[str, str]], version: str = "") -> Haprox
             else:
                 message = f"'{line.words[0]}' stands before the first section"
                 problems.append(Problem("configuration-syntax", message, location=line.location))
+    earlier: list[Section] = []
     for head, lines in drafts:
-        made.append(_section(head, lines, made, problems))
+        made.append(_section(head, lines, earlier, problems))
+        if made[-1].kind == "defaults":
+            earlier.append(made[-1])
     return Haproxy(tuple(made), dict(files), tuple(problems))
 
 
-def _section(head: Line, lines: list[Line], made: list[Section], problems: list[Problem]) -> Section:
+def _section(head: Line, lines: list[Line], earlier: list[Section], problems: list[Problem]) -> Section:
+    """Return a section. `earlier`: the ``defaults`` above it."""
     kind = head.words[0]
     rest = head.words[1:]
     named, wanted = rest[:1], head.after("from")
     name = named[0] if named and named[0] != "from" else ""
-    earlier = [one for one in made if one.kind == "defaults"]
     defaults = None
     if kind in PROXIES | {"defaults"} and wanted is not None:
         defaults = next((one for one in reversed(earlier) if one.name == wanted), None)
@@ -226,7 +229,10 @@ def _lines(name: str, text: str, version: str, problems: list[Problem]) -> Itera
             problems.append(Problem("configuration-syntax", "a NUL character", location=place))
             continue
         if not words:
-            comments = [*comments, comment.strip()] if comment is not None else []
+            if comment is None:
+                comments = []
+            else:
+                comments.append(comment.strip())
             continue
         if words[0].startswith("."):
             doubt = conditions.read(words, raw)

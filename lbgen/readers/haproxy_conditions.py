@@ -18,8 +18,8 @@ class Conditions:
 
     def __init__(self, version: str = "") -> None:
         self._version = Version.parse(version) if version else None
-        self._open: list[tuple[bool, bool]] = []
-        """For each '.if': whether this branch is read, and whether one has been."""
+        self._open: list[tuple[bool, bool, bool]] = []
+        """For each '.if': whether this branch is read, whether one has been, and whether those around are."""
 
     @property
     def open(self) -> bool:
@@ -29,7 +29,10 @@ class Conditions:
     @property
     def holds(self) -> bool:
         """Tell whether a line here counts."""
-        return all(here for here, _ in self._open)
+        if not self._open:
+            return True
+        here, _, outer = self._open[-1]
+        return here and outer
 
     def read(self, words: tuple[str, ...], line: str) -> str:
         """Take in a line that begins with a dot; returns a sentence when its condition is not known."""
@@ -40,17 +43,17 @@ class Conditions:
             value = self._value(condition)
             if outer and value is None:
                 doubt = f"'{condition}' is not known here: taken for true"
-            self._open.append((value is not False, value is not False))
+            self._open.append((value is not False, value is not False, outer))
         elif word == ".elif" and self._open:
-            _, done = self._open.pop()
+            _, done, outer = self._open.pop()
             value = self._value(condition)
             if value is None and not done:
                 doubt = f"'{condition}' is not known here: taken for true"
             here = not done and value is not False
-            self._open.append((here, done or here))
+            self._open.append((here, done or here, outer))
         elif word == ".else" and self._open:
-            _, done = self._open.pop()
-            self._open.append((not done, True))
+            _, done, outer = self._open.pop()
+            self._open.append((not done, True, outer))
         elif word == ".endif" and self._open:
             self._open.pop()
         return doubt

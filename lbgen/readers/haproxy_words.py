@@ -21,7 +21,8 @@ def split_words(line: str) -> tuple[tuple[str, ...], str | None, str]:
         one = line[at]
         if one == "\\" and quote != "'":
             text, width = _escaped(line, at, quote)
-            word = [*(word or ()), text]
+            word = word or []
+            word.append(text)
             at += width
             continue
         at += 1
@@ -34,8 +35,9 @@ def split_words(line: str) -> tuple[tuple[str, ...], str | None, str]:
             quote, word = one, word or []
         elif one == "#":
             return _closed(words, word), line[at:], ""
-        else:
-            words, word = list(_closed(words, word)), None
+        elif word is not None:
+            words.append("".join(word))
+            word = None
     fault = f"a {quote} has no second one" if quote else ""
     return _closed(words, word), None, fault
 

@@ -7,28 +7,36 @@ could be read before the first error.
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.problems import Location, Problem
-from lbgen.readers.nginx_words import Token, tokens
+from lbgen.readers.nginx_words import statements
 from lbgen.reading import MIB, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lbgen.readers.nginx_words import Token
+
 _LARGEST = 16 * MIB
 """Bytes of one file: more than any configuration has."""
-_MOST_FILES = 2_000
+_MOST_FILES = 5_000
+"""How often includes lead to a file, the same one or another."""
+_MOST_TEXT = 4 * _LARGEST
+"""Characters of all that is read."""
 _DEEPEST = 100
-"""Blocks inside each other, or files that include each other: more than any configuration has."""
+"""Blocks around one another: NGINX's own depth, a location in a location, hardly passes 5."""
+_MOST_OPEN = 32
+"""Files that include one another."""
 _ESCAPED = re.compile(r"""\\(["'\\trn])""")
 _ESCAPES = {"t": "\t", "r": "\r", "n": "\n"}
 
 
-class Directive(NamedTuple):
-    """A simple directive, or a block with the directives inside it."""
+class _Written(NamedTuple):
+    """What a directive consists of."""
 
     name: str
     args: tuple[str, ...]
@@ -37,6 +45,10 @@ class Directive(NamedTuple):
     """None: it ends with ';'."""
     comments: tuple[str, ...] = ()
     """The comments directly above it, and the one behind it on its line, without the '#'."""
+
+
+class Directive(_Written):
+    """A simple directive, or a block with the directives inside it."""
 
     @property
     def value(self) -> str:
@@ -50,7 +62,18 @@ class Directive(NamedTuple):
 
     def inside(self, *names: str) -> tuple[Directive, ...]:
         """Return the directives of these names that stand directly in the block."""
-        return tuple(one for one in self.block or () if one.name in names)
+        found = [self._by_name[name] for name in dict.fromkeys(names) if name in self._by_name]
+        if len(found) > 1:
+            return tuple(one for one in self.block or () if one.name in names)
+        return found[0] if found else ()
+
+    @cached_property
+    def _by_name(self) -> dict[str, tuple[Directive, ...]]:
+        """A block of thousands of servers is asked for what is not there, once for each of them."""
+        found: dict[str, list[Directive]] = {}
+        for one in self.block or ():
+            found.setdefault(one.name, []).append(one)
+        return {name: tuple(several) for name, several in found.items()}
 
 
 class Level(NamedTuple):
@@ -148,12 +171,18 @@ class _Reading:
     def __init__(self, main: str) -> None:
         self._folder = Path(main).parent
         self._open_files: list[str] = []
+        self._readings = 0
+        self._length = 0
+        self.depth = 0
+        """Blocks around the place that is read, those of including files among them."""
         self.texts: dict[str, str] = {}
         self.problems: list[Problem] = []
 
     def file(self, name: str, text: str) -> list[Directive]:
         """Return the directives of one file, those of its includes in their place."""
         self.texts[name] = text
+        self._readings += 1
+        self._length += len(text)
         self._open_files.append(name)
         blocks = _tree(name, text, self)
         self._open_files.pop()
@@ -163,22 +192,37 @@ class _Reading:
         """Return what an ``include`` stands for."""
         found: list[Directive] = []
         for name in self._named(directive.value):
-            if len(self._open_files) >= _DEEPEST:
-                message = f"more than {_DEEPEST} files include each other"
-                self.problem("configuration-syntax", message, directive.location)
-                return found
-            if name in self._open_files or len(self.texts) >= _MOST_FILES:
-                self.problem("unreadable-include", f"{name} includes itself", directive.location)
-                continue
-            try:
-                text = read_text(name, errors="replace", most=_LARGEST)
-            except OSError as error:
-                self.problem(
-                    "unreadable-include", f"{name} cannot be read: {error.strerror}", directive.location
-                )
-                continue
-            found += self.file(name, text)
+            text = self._text(name, directive.location)
+            if text is not None:
+                found += self.file(name, text)
         return found
+
+    def _text(self, name: str, place: Location) -> str | None:
+        """Return a file to be included; None for one that is not, which is then a problem."""
+        if name in self._open_files:
+            self.wrong(f"{name} includes itself", place)
+        elif len(self._open_files) >= _MOST_OPEN:
+            self.wrong(f"more than {_MOST_OPEN} files include each other", place)
+        elif self._full:
+            self._too_much(place)
+        else:
+            try:
+                return read_text(name, errors="replace", most=_LARGEST)
+            except OSError as error:
+                message = f"{name} cannot be read: {error.strerror}"
+                self.problems.append(Problem("unreadable-include", message, location=place))
+        return None
+
+    @property
+    def _full(self) -> bool:
+        return self._readings > _MOST_FILES or self._length > _MOST_TEXT
+
+    def _too_much(self, place: Location) -> None:
+        """Say once that the rest is left out."""
+        what = f"more than {_MOST_FILES} files" if self._readings > _MOST_FILES else "too much text"
+        message = f"includes lead to {what}, counted as often as they are included: the rest is not read"
+        if all(problem.message != message for problem in self.problems):
+            self.wrong(message, place)
 
     def _named(self, value: str) -> list[str]:
         """Return the files that an include names; the main file of ``conf.d`` lies one folder up."""
@@ -191,78 +235,45 @@ class _Reading:
                 return found
         return [] if has_magic(value) else [str(self._folder / value)]
 
-    def problem(self, code: str, message: str, location: Location) -> None:
-        self.problems.append(Problem(code, message, location=location))
-
-
-class _Statement(NamedTuple):
-    """A directive without its block, and what ends it; a closing brace has no words."""
-
-    words: tuple[Token, ...]
-    comments: tuple[str, ...]
-    end: Token | None
+    def wrong(self, message: str, location: Location) -> None:
+        """Note what NGINX would not accept."""
+        self.problems.append(Problem("configuration-syntax", message, location=location))
 
 
 def _tree(name: str, text: str, reading: _Reading) -> list[Directive]:
     """Return the directives of a file; blocks that are not closed end with the file."""
     top: list[Directive] = []
     open_blocks: list[tuple[Directive, list[Directive]]] = []
-    for words, comments, end in _statements(tokens(name, text, reading.problem)):
+    outer = reading.depth
+    for words, comments, end in statements(name, text, reading.wrong):
         inside = open_blocks[-1][1] if open_blocks else top
         if words:
             one = _directive(words, comments)
             if end is not None and end.text == "{":
-                open_blocks.append((one, []))
-                if len(open_blocks) > _DEEPEST:
-                    message = f"more than {_DEEPEST} blocks stand inside each other"
-                    reading.problem("configuration-syntax", message, one.location)
+                if reading.depth >= _DEEPEST:
+                    reading.wrong(f"more than {_DEEPEST} blocks stand inside each other", one.location)
                     break
+                reading.depth += 1
+                open_blocks.append((one, []))
                 continue
             if end is None or end.text == "}":
-                reading.problem("configuration-syntax", f"'{one.name}' has no ';'", one.location)
+                reading.wrong(f"'{one.name}' has no ';'", one.location)
             inside.extend(reading.include(one) if one.name == "include" and one.args else [one])
         if end is not None and end.text == "}":
             if open_blocks:
+                reading.depth -= 1
                 _close(open_blocks, top)
             else:
-                reading.problem("configuration-syntax", "unexpected '}'", end.location)
+                reading.wrong("unexpected '}'", end.location)
     while open_blocks:
         _close(open_blocks, top)
+    reading.depth = outer
     return top
 
 
 def _close(open_blocks: list[tuple[Directive, list[Directive]]], top: list[Directive]) -> None:
     one, inside = open_blocks.pop()
     (open_blocks[-1][1] if open_blocks else top).append(one._replace(block=tuple(inside)))
-
-
-def _statements(words_and_ends: Iterator[Token]) -> Iterator[_Statement]:
-    """Yield the statements in order, each with the comments above it and behind it on its line."""
-    statement: _Statement | None = None
-    comments: list[str] = []
-    words: list[Token] = []
-    for token in words_and_ends:
-        if statement is not None:  # it waits for a comment behind it
-            behind = token.is_comment and token.location.line == statement.end.location.line  # type: ignore[union-attr]
-            said = (*statement.comments, token.text[1:].strip()) if behind else statement.comments
-            yield statement._replace(comments=said)
-            statement = None
-            if behind:
-                continue
-        if token.is_end:
-            statement = _Statement(tuple(words), tuple(comments), token)
-            words, comments = [], []
-        elif token.is_comment:
-            comments.append(token.text[1:].strip())
-        elif "${" in token.text and not token.quoted:
-            # crossplane takes the blank behind '}' for a part of the word.
-            words += [token._replace(text=part) for part in token.text.split()]
-        else:
-            words.append(token)
-    if statement is not None:
-        yield statement
-    if words:
-        yield _Statement(tuple(words), tuple(comments), None)
 
 
 def _directive(words: tuple[Token, ...], comments: tuple[str, ...]) -> Directive:

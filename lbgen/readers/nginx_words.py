@@ -1,4 +1,7 @@
-"""The words of an NGINX configuration, as crossplane tells them, each with its place."""
+"""How NGINX's configuration splits into words, and words into statements, each with its place.
+
+The words are crossplane's, with the columns that it does not tell.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,47 @@ class Token(NamedTuple):
         return self.text in _ENDS and not self.quoted
 
 
-def tokens(name: str, text: str, problem: Callable[[str, str, Location], None]) -> Iterator[Token]:
+class Statement(NamedTuple):
+    """A directive without its block, and what ends it; a closing brace has no words."""
+
+    words: tuple[Token, ...]
+    comments: tuple[str, ...]
+    end: Token | None
+
+
+def statements(name: str, text: str, wrong: Callable[[str, Location], None]) -> Iterator[Statement]:
+    """Yield the statements in order, each with the comments above it and behind it on its line.
+
+    `wrong` is told what ends them too early, and where.
+    """
+    statement: Statement | None = None
+    comments: list[str] = []
+    words: list[Token] = []
+    for token in _tokens(name, text, wrong):
+        if statement is not None:  # it waits for a comment behind it
+            behind = token.is_comment and token.location.line == statement.end.location.line  # type: ignore[union-attr]
+            said = (*statement.comments, token.text[1:].strip()) if behind else statement.comments
+            yield statement._replace(comments=said)
+            statement = None
+            if behind:
+                continue
+        if token.is_end:
+            statement = Statement(tuple(words), tuple(comments), token)
+            words, comments = [], []
+        elif token.is_comment:
+            comments.append(token.text[1:].strip())
+        elif "${" in token.text and not token.quoted:
+            # crossplane takes the blank behind '}' for a part of the word.
+            words += [token._replace(text=part) for part in token.text.split()]
+        else:
+            words.append(token)
+    if statement is not None:
+        yield statement
+    if words:
+        yield Statement(tuple(words), tuple(comments), None)
+
+
+def _tokens(name: str, text: str, wrong: Callable[[str, Location], None]) -> Iterator[Token]:
     """Yield crossplane's tokens with the columns that it does not tell."""
     import crossplane  # noqa: PLC0415 - takes 20 ms
     from crossplane.errors import NgxParserSyntaxError  # noqa: PLC0415
@@ -36,8 +79,7 @@ def tokens(name: str, text: str, problem: Callable[[str, str, Location], None]) 
     lines = text.split("\n")
     nul = next((number for number, one in enumerate(lines, 1) if "\0" in one), None)
     if nul is not None:
-        place = Location(name, nul, lines[nul - 1].index("\0") + 1)
-        problem("configuration-syntax", "a NUL character", place)
+        wrong("a NUL character", Location(name, nul, lines[nul - 1].index("\0") + 1))
         return
     line, column = 0, 0
     try:
@@ -50,4 +92,4 @@ def tokens(name: str, text: str, problem: Callable[[str, str, Location], None]) 
             yield Token(token, Location(name, max(line, 1), at + 1), quoted)
             column = at + len(token)
     except NgxParserSyntaxError as error:
-        problem("configuration-syntax", str(error.strerror), Location(name, error.lineno or 1, 1))
+        wrong(str(error.strerror), Location(name, error.lineno or 1, 1))

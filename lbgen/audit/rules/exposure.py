@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from lbgen.audit.rule import AuditRule, Finding
-from lbgen.audit.secrets import others_can_read, secret_spans
+from lbgen.audit.secrets import key_in, keys_compared, others_can_read, secret_spans
 from lbgen.fleet.rules.rule import is_loopback
 from lbgen.problems import Location, Severity
 
@@ -168,14 +168,25 @@ def _nginx_keys(view: NginxView) -> Iterator[Finding]:
     for level in view.whole.levels("map"):
         for entry in level.block.block or () if re.fullmatch(_KEYED, level.block.value) else ():
             place = entry.location
-            key = re.sub(r"(?i)^[~*]*\^?(?:bearer(?:\\s|[ +])+)?|\$$", "", entry.name)
-            literal = entry.name not in _NO_KEYS and re.fullmatch(r"[\w.~+/=\\-]{4,}", key)
+            literal = entry.name not in _NO_KEYS and key_in(entry.name)
             if literal and (place.file, place.line) not in known and others_can_read(place.file):
                 yield _key(place)
 
 
 def _haproxy_keys(view: HaproxyView) -> Iterator[Finding]:
-    return _keys(view) if view.pools else iter(())
+    if not view.pools:
+        return
+    found = list(_keys(view))
+    yield from found
+    known = {(one.location.file, one.location.line) for one in found}
+    texts = {name: text.split("\n") for name, text in view.whole.texts.items()}
+    for section in view.whole.sections:
+        for line in section.lines:
+            place = line.location
+            keys = list(keys_compared(line.words)) if (place.file, place.line) not in known else []
+            if keys and others_can_read(place.file):
+                written = texts[place.file][place.line - 1].find(keys[0])
+                yield _key(place._replace(column=written + 1) if written >= 0 else place)
 
 
 KEYS = AuditRule(

@@ -53,7 +53,8 @@ def build(
     listeners = dict(_mappings(values, "listeners"))
     if "listeners" not in values:
         listeners = {"default": {}}
-    routable = [made for made in pools if not made.standby and made.name not in _for_acme(listeners)]
+    for_acme = _for_acme(listeners)
+    routable = [made for made in pools if not made.standby and made.name not in for_acme]
     fleet = Fleet(
         name=usable(values.get("name"), None) or _stem(document),
         balancers=balancers(context, values.get("balancers")),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def inert_models(fleet: Fleet) -> Iterator[Finding]:
     """Find models of a pool that no route heeds, because routes are written."""
-    for pool in fleet.pools:
+    for pool in (one for one in fleet.pools if one.models):
         leading = [listener for listener in fleet.listeners if pool.name in routed_pools(listener)]
         if not leading or not all(_has_written_routes(listener) for listener in leading):
             continue

@@ -35,10 +35,10 @@ def guard(reading: Reading, door: Door, server: Level) -> Tree:
                 reading.ledger.differs(below.block.location, "it asked for no key: its listener does")
     networks = _networks(reading, levels)
     tree |= networks
-    left = {below: lost(reading, below) for below in levels}
+    left = {id(below): lost(reading, below) for below in levels}  # its hash is that of the whole file
     for below, one in zip(levels, asked, strict=True):
         if auth is not None and one is not None and one.value != auth.value:
-            left[below].append(below.block)
+            left[id(below)].append(below.block)
     paths = lost_paths(reading, server)
     if paths or (left and all(left.values())):
         auth = _closed(reading, paths or next(iter(left.values())))
@@ -135,10 +135,10 @@ def _one_for_all(reading: Reading, asked: Sequence[Said]) -> Said | None:
     return asked[0] if asked else None
 
 
-def _close_routes(reading: Reading, door: Door, left: dict[Level, list[Directive]]) -> None:
+def _close_routes(reading: Reading, door: Door, left: dict[int, list[Directive]]) -> None:
     """Answer what was guarded by something that has no key, where the rest of the listener was open."""
     for below, route in door.routes:
-        if left.get(below) and "pool" in route:
+        if left.get(id(below)) and "pool" in route:
             reason = f"what guarded it has no key: its paths are answered with {CLOSED['status']}"
             reading.ledger.left(below.block.location, reason)
             kept = {
