@@ -207,10 +207,9 @@ def _annotation(problem: Problem, files: set[str]) -> str:
 
 def _escaped(text: str, further: str = "") -> str:
     """Escape as the runner of GitHub Actions reads it: '%' first, then ends of lines."""
-    text = printable(text)
     for character in "%\r\n" + further:
         text = text.replace(character, f"%{ord(character):02X}")
-    return text
+    return printable(text)
 
 
 def sarif_report(problems: Iterable[Problem], sources: Sequence[Source] = ()) -> str:
