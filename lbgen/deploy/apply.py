@@ -204,9 +204,7 @@ def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
         job.start.act()
         loaded(job.directory)
         say(f"{job.target}: started ({job.start.words})")
-        for look in (job.verify, job.smoke):
-            for line in look():
-                say(line)
+        _look(job, say)
     elif job.socket and not plan.reload and not _obstacle(plan, job, job.socket, say):
         change(job.socket, *_old_and_new(plan), say)
         changed(job.directory, *(files_named(text) for text in (plan.files[0].old, plan.files[0].new)))
@@ -220,14 +218,19 @@ def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
             job.reload.act()
             loaded(job.directory)
             say(f"{job.target}: reloaded ({job.reload.words})")
-            for look in (job.verify, job.smoke):
-                for line in look():
-                    say(line)
+            _look(job, say)
         time.sleep(TARGETS[job.target].program.settle_s)
     else:
         say(f"{job.target}: not reloaded; say how with --reload")
         return False
     return True
+
+
+def _look(job: Job, say: Callable[[str], None]) -> None:
+    """See that the balancer runs with the new files, and that a server answers."""
+    for look in (job.verify, job.smoke):
+        for line in look():
+            say(line)
 
 
 def _restarts(plan: Plan) -> bool:
@@ -241,9 +244,7 @@ def _watched(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
         say(f"{job.target}: nothing listens yet; say how to start it with --start")
         return False
     loaded(job.directory)
-    for look in (job.verify, job.smoke):
-        for line in look():
-            say(line)
+    _look(job, say)
     if _restarts(plan):
         name = job.files[0].path
         say(f"{job.target}: {name} is read at a start alone: restart it, or say how with --reload")

@@ -36,15 +36,22 @@ if TYPE_CHECKING:
 _CLIENTS = "clients."
 
 
-def changes_of(
-    target: str, directory: Path, files: Sequence[FileChange], *, socket: bool, again: Render | None
+def changes_of(  # noqa: PLR0913 - one value each
+    target: str,
+    directory: Path,
+    files: Sequence[FileChange],
+    said: tuple[Inventory, Inventory],
+    *,
+    socket: bool,
+    again: Render | None,
 ) -> list[Change]:
     """Return what changes from the files that lie in a directory to the new ones, the main file first.
 
-    `again` renders another fleet as the new one was: so is found what its fleet does not explain.
+    `said` is what `inventories` reads of them. `again` renders another fleet as the new one was: so is found
+    what its fleet does not explain.
     """
     main = files[0]
-    in_files = list(file_changes(*inventories(target, directory, files), socket=socket))
+    in_files = list(file_changes(*said, socket=socket))
     before, after = _fleets(files, directory / FLEET_FILE)
     if after is None or (before is None and main.old):
         changes = in_files

@@ -89,10 +89,11 @@ def make_plan(
     `again` renders another fleet in the same way: so is told what lies there otherwise than its fleet says.
     """
     compared = tuple(compare(directory, files))
-    changes = changes_of(target, directory, compared, socket=socket, again=again)
+    said = inventories(target, directory, compared)
+    changes = changes_of(target, directory, compared, said, socket=socket, again=again)
     if unfinished := Backup(directory, files[0].path).unfinished:
         changes.append(Change("changed", UNFINISHED))
-    losses = tuple(_losses(*inventories(target, directory, compared)))
+    losses = tuple(_losses(*said))
     return Plan(target, tuple(changes), compared, losses, _digest(directory, compared), unfinished)
 
 
