@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from lbgen.api_paths import Carries, prefixes
@@ -78,3 +78,28 @@ def _segments(path: str) -> str:
 
 def _literal(text: str) -> str:
     return "".join(c if c.isalnum() or c in "_-" or ord(c) > 127 else f"\\x{ord(c):02x}" for c in text)
+
+
+class Candidate(NamedTuple):
+    """A route by one of its paths; smaller tuples go first."""
+
+    prefix: int
+    """0 for an exact path, 1 for a prefix."""
+    length: int
+    conditions: int
+    order: int
+    path: str
+
+
+def candidates(listener: Listener) -> list[Candidate]:
+    """Return every route by every path: exact ones, then longer ones, then those with more conditions."""
+    found = []
+    for order, route in enumerate(listener.routes):
+        match = route.match
+        more = -match.conditions
+        found += [Candidate(0, 0, more, order, compared(path)) for path in match.paths_exact]
+        prefixes = [compared(path).rstrip("/") for path in match.paths]
+        if not prefixes and not match.paths_exact:
+            prefixes = [""]
+        found += [Candidate(1, -len(path), more, order, path) for path in prefixes]
+    return sorted(found)

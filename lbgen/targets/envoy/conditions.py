@@ -1,41 +1,17 @@
-"""Routes in the order in which they are asked: exact paths, longer paths, more conditions, as written."""
+"""The conditions of a route, on what Envoy sees of a request and on what its script saw of the body."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from lbgen.targets.envoy.words import Node, regex
-from lbgen.targets.paths import compared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import Listener, Match, Route
-
-
-class Candidate(NamedTuple):
-    """A route by one of its paths; smaller tuples go first."""
-
-    prefix: int
-    """0 for an exact path, 1 for a prefix."""
-    length: int
-    conditions: int
-    order: int
-    path: str
-
-
-def candidates(listener: Listener) -> list[Candidate]:
-    """Return every route by every path."""
-    found = []
-    for order, route in enumerate(listener.routes):
-        match, more = route.match, -route.match.conditions
-        found += [Candidate(0, 0, more, order, compared(path)) for path in match.paths_exact]
-        prefixes = [compared(path).rstrip("/") for path in match.paths]
-        if not prefixes and not match.paths_exact:
-            prefixes = [""]
-        found += [Candidate(1, -len(path), more, order, path) for path in prefixes]
-    return sorted(found)
+    from lbgen.model import Match, Route
+    from lbgen.targets.paths import Candidate
 
 
 def path_match(candidate: Candidate) -> Node:

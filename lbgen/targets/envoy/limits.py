@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from lbgen.strategies.prefix import PrefixParameters
 from lbgen.targets.envoy.filters import reads_bodies
-from lbgen.targets.envoy.listeners import groups
 from lbgen.targets.envoy.retries import repeats
 from lbgen.targets.envoy.strategies import hash_policies, hashes, refusal
 from lbgen.targets.envoy.support import LIMITS, OPEN, understood
+from lbgen.targets.listeners import groups
 from lbgen.targets.sessions import session_of
 from lbgen.targets.verdicts import Verdicts
 from lbgen.vocabulary import Support

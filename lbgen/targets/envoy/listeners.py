@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lbgen.targets.answers import ANSWERS
 from lbgen.targets.claims import CLAIMS
 from lbgen.targets.envoy.auth import addresses_of, auth_of, except_of
-from lbgen.targets.envoy.candidates import spelled
+from lbgen.targets.envoy.conditions import spelled
 from lbgen.targets.envoy.cors import OWNED, cors_policy
 from lbgen.targets.envoy.filters import ADDRESSES, AUTH, CORS, EXCEPT, filters, pools_of, reads_bodies
 from lbgen.targets.envoy.listener_tls import tls_socket
@@ -18,6 +18,7 @@ from lbgen.targets.envoy.route_parts import answer, answer_changes, live
 from lbgen.targets.envoy.routes import routes
 from lbgen.targets.envoy.status import ready_filters
 from lbgen.targets.envoy.words import Node, cidr, duration, header, silence, socket, typed
+from lbgen.targets.listeners import groups
 from lbgen.targets.paths import compared
 
 if TYPE_CHECKING:
@@ -32,19 +33,6 @@ _BUFFER = 1_048_576
 """Bytes of a request that are held while a server is tried, or looked at."""
 _WINDOW = 1_048_576
 """Bytes that an HTTP/2 client may send before it hears from Envoy again."""
-
-
-def groups(listeners: tuple[Listener, ...]) -> Iterator[tuple[tuple[Listener, ...], tuple[Address, ...]]]:
-    """Yield listeners with the addresses on which just these listen together."""
-    holders: dict[Address, tuple[int, ...]] = {}
-    for index, listener in enumerate(listeners):
-        for bind in listener.binds:
-            holders[bind] = (*holders.get(bind, ()), index)
-    sharing: dict[tuple[int, ...], list[Address]] = {}
-    for bind, indexes in holders.items():
-        sharing.setdefault(indexes, []).append(bind)
-    for indexes, addresses in sharing.items():
-        yield tuple(listeners[index] for index in indexes), tuple(addresses)
 
 
 def chains(listeners: tuple[Listener, ...]) -> list[tuple[Listener, ...]]:

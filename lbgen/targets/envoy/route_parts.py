@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import live_body
-from lbgen.targets.envoy.candidates import escape_regex, spelled
+from lbgen.targets.envoy.conditions import escape_regex, spelled
 from lbgen.targets.envoy.words import Node, header
 from lbgen.targets.paths import compared
 

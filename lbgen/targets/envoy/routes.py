@@ -6,19 +6,17 @@ from typing import TYPE_CHECKING
 
 from lbgen.engines import ENGINES
 from lbgen.targets.answers import ANSWERS
-from lbgen.targets.envoy.candidates import (
+from lbgen.targets.envoy.clusters import has_servers, pool_headers
+from lbgen.targets.envoy.conditions import (
     NAMED,
     UNREAD,
-    Candidate,
     asked_of_body,
     body_matches,
-    candidates,
     header_matches,
     path_match,
     reads_body,
     spelled,
 )
-from lbgen.targets.envoy.clusters import has_servers, pool_headers
 from lbgen.targets.envoy.filters import AUTH, BODY, INSERT, OFF, inserted, lua
 from lbgen.targets.envoy.rates import limits_of
 from lbgen.targets.envoy.retries import repeats, retry_policy, safe_methods
@@ -26,7 +24,7 @@ from lbgen.targets.envoy.route_parts import answer, answer_changes, live, path_r
 from lbgen.targets.envoy.status import asks_each, ready_route
 from lbgen.targets.envoy.strategies import body_keys, hash_policies, hashes, inserts, key_header
 from lbgen.targets.envoy.words import Node, duration, header, regex, silence
-from lbgen.targets.paths import admin_regex
+from lbgen.targets.paths import Candidate, admin_regex, candidates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.envoy.candidates import spelled
 from lbgen.targets.envoy.clusters import has_servers
+from lbgen.targets.envoy.conditions import spelled
 from lbgen.targets.envoy.filters import pools_of
 from lbgen.targets.envoy.retries import previous_hosts
 from lbgen.targets.envoy.words import Node, typed

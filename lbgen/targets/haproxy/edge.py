@@ -23,16 +23,13 @@ from lbgen.targets.haproxy.rules import Rules
 from lbgen.targets.haproxy.status import any_host_rules, status_rules
 from lbgen.targets.haproxy.views import Frontend, syntax
 from lbgen.targets.haproxy.words import frontend_name, refuse
+from lbgen.targets.listeners import groups
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lbgen.model import Listener
     from lbgen.targets.haproxy.assembly import Assembly
     from lbgen.units import Address
-
-Group = tuple[tuple["Listener", ...], tuple["Address", ...]]
 
 
 def frontends(made: Assembly) -> tuple[Frontend, ...]:
@@ -40,19 +37,6 @@ def frontends(made: Assembly) -> tuple[Frontend, ...]:
     return tuple(
         _frontend(made, listeners, addresses) for listeners, addresses in groups(made.fleet.listeners)
     )
-
-
-def groups(listeners: tuple[Listener, ...]) -> Iterator[Group]:
-    """Yield listeners with the addresses on which just these listen together."""
-    holders: dict[Address, tuple[int, ...]] = {}
-    for index, listener in enumerate(listeners):
-        for bind in listener.binds:
-            holders[bind] = (*holders.get(bind, ()), index)
-    sharing: dict[tuple[int, ...], list[Address]] = {}
-    for bind, indexes in holders.items():
-        sharing.setdefault(indexes, []).append(bind)
-    for indexes, addresses in sharing.items():
-        yield tuple(listeners[index] for index in indexes), tuple(addresses)
 
 
 def _frontend(made: Assembly, listeners: tuple[Listener, ...], addresses: tuple[Address, ...]) -> Frontend:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, bounds
 from lbgen.targets.haproxy.binds import differ_in_tls
 from lbgen.targets.haproxy.buffers import REWRITE, buffer_size
-from lbgen.targets.haproxy.edge import groups
 from lbgen.targets.haproxy.features import FEATURES, has
 from lbgen.targets.haproxy.retries import replays
 from lbgen.targets.haproxy.strategies import refusal
+from lbgen.targets.listeners import groups
 from lbgen.targets.verdicts import Verdicts
 from lbgen.units import format_duration
 

@@ -12,7 +12,7 @@ from lbgen.targets.haproxy.backends import backends
 from lbgen.targets.haproxy.binds import differ_in_authority
 from lbgen.targets.haproxy.bodies import SCRIPT, reads_text, script_context, script_lines
 from lbgen.targets.haproxy.buffers import REWRITE, buffer_size
-from lbgen.targets.haproxy.edge import frontends, groups
+from lbgen.targets.haproxy.edge import frontends
 from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.learned import counters_with_homes, learned_tables
 from lbgen.targets.haproxy.logs import log_target
@@ -23,6 +23,7 @@ from lbgen.targets.haproxy.redirects import redirects
 from lbgen.targets.haproxy.settings import own
 from lbgen.targets.haproxy.views import Defaults, Process, Section, syntax
 from lbgen.targets.haproxy.words import COMMON_ERRORS, duration, error_reply
+from lbgen.targets.listeners import groups
 from lbgen.targets.service import drop_in
 from lbgen.targets.spec import Output, Syntax
 

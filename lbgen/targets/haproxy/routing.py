@@ -5,7 +5,7 @@ The number of the route stands in `txn.lb_route`: the first that fits, from the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from lbgen.api_paths import Carries, prefixes
 from lbgen.targets.haproxy.bodies import (
@@ -25,7 +25,7 @@ from lbgen.targets.haproxy.query import needless, parameter, twice
 from lbgen.targets.haproxy.quoting import quote, text_word
 from lbgen.targets.haproxy.responses import fixed_rules
 from lbgen.targets.haproxy.words import WEBSOCKET, header_sample, refuse
-from lbgen.targets.paths import compared
+from lbgen.targets.paths import candidates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,19 +33,9 @@ if TYPE_CHECKING:
     from lbgen.model import Listener, Match, Respond, Route
     from lbgen.targets.haproxy.assembly import Assembly
     from lbgen.targets.haproxy.rules import Rules
+    from lbgen.targets.paths import Candidate
 
 _UNDECIDED = "!{ var(txn.lb_route) -m found }"
-
-
-class Candidate(NamedTuple):
-    """A route by one of its paths; smaller tuples go first."""
-
-    prefix: int
-    """0 for an exact path, 1 for a prefix."""
-    length: int
-    conditions: int
-    order: int
-    path: str
 
 
 def route_rules(rules: Rules, listener: Listener) -> None:
@@ -131,20 +121,6 @@ def _query_refusals(rules: Rules, listener: Listener) -> None:
 def taken(*numbers: int) -> str:
     """Return the condition that a request takes one of these routes."""
     return f"{{ var(txn.lb_route) -m int {' '.join(map(str, numbers))} }}"
-
-
-def candidates(listener: Listener) -> list[Candidate]:
-    """Return every route by every path: exact ones, then longer ones, then those with more conditions."""
-    found = []
-    for order, route in enumerate(listener.routes):
-        match = route.match
-        more = -match.conditions
-        found += [Candidate(0, 0, more, order, compared(path)) for path in match.paths_exact]
-        prefixes = [compared(path).rstrip("/") for path in match.paths]
-        if not prefixes and not match.paths_exact:
-            prefixes = [""]
-        found += [Candidate(1, -len(path), more, order, path) for path in prefixes]
-    return sorted(found)
 
 
 def _path(rules: Rules, candidate: Candidate) -> Iterator[str]:

@@ -8,7 +8,7 @@ import pytest
 from lbgen.model import Auth, Limit, ListenerTls, Match, Metrics, Respond, Secret, Timeouts
 from lbgen.targets.haproxy import HAPROXY
 from lbgen.targets.haproxy.admission import bounds
-from lbgen.targets.haproxy.routing import candidates
+from lbgen.targets.paths import candidates
 from lbgen.units import Address, Rate
 from tests import factory
 from tests.targets.haproxy.parsed import conf, files, starting
