@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -63,14 +64,12 @@ def test_least_conn_keeps_servers_alike_across_workers(servers: list[MockServer]
 
 def test_least_conn_goes_around_a_busy_server(servers: list[MockServer], tmp_path: Path) -> None:
     servers[0].first_s = 8
-    with running(fleet(servers[:2], "least_conn"), tmp_path) as site:
-        threads = [threading.Thread(target=site.ask, args=("/v1/x",)) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        threading.Event().wait(0.5)
+    with running(fleet(servers[:2], "least_conn"), tmp_path) as site, ThreadPoolExecutor(20) as clients:
+        # Between idle servers it draws: until the slow one has drawn a request.
+        while not servers[0].running:
+            clients.submit(site.ask, "/v1/x")
+            threading.Event().wait(0.2)
         assert who(site, 12) == {"s1": 12}
-        for thread in threads:
-            thread.join()
 
 
 @pytest.mark.parametrize(
