@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from lbgen.cli.kv_agent import KvAgent
-from lbgen.simulate.capacity import server_capacity
-from lbgen.simulate.profiles import PROFILES, Profile
-from lbgen.simulate.request import Request
-from lbgen.simulate.run import Task, sweep
-from lbgen.simulate.setup import QueueSetup, ServerSetup, Setup
-from lbgen.simulate.statistics import interval
-from lbgen.simulate.workload import Bimodal, Generated, sizes
+from lbgen.simulate.load.request import Request
+from lbgen.simulate.load.workload import Bimodal, Generated, sizes
+from lbgen.simulate.runs.run import Task, sweep
+from lbgen.simulate.runs.statistics import interval
+from lbgen.simulate.servers.capacity import server_capacity
+from lbgen.simulate.servers.profiles import PROFILES, Profile
+from lbgen.simulate.servers.setup import QueueSetup, ServerSetup, Setup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-    from lbgen.simulate.result import Figures
-    from lbgen.simulate.workload import Workload
+    from lbgen.simulate.load.workload import Workload
+    from lbgen.simulate.runs.result import Figures
 
 LOADS = (0.7, 0.8, 0.9, 0.95)
 

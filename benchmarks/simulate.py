@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import simpy
 
-from lbgen.simulate.clock import Simulation
-from lbgen.simulate.plain import in_turn
-from lbgen.simulate.profiles import PROFILES
-from lbgen.simulate.setup import ServerSetup, Setup
-from lbgen.simulate.workload import Bimodal
+from lbgen.simulate.load.workload import Bimodal
+from lbgen.simulate.runs.clock import Simulation
+from lbgen.simulate.servers.plain import in_turn
+from lbgen.simulate.servers.profiles import PROFILES
+from lbgen.simulate.servers.setup import ServerSetup, Setup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lbgen.simulate.result import Figures, ServerFigures, Spread
+from lbgen.simulate.runs.result import Figures, ServerFigures, Spread
 
 if TYPE_CHECKING:
     from pathlib import Path

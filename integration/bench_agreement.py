@@ -29,17 +29,17 @@ from lbgen.lab.trial.conduct import conduct, plan
 from lbgen.lab.trial.containers import Containers
 from lbgen.lab.trial.processes import Processes
 from lbgen.lab.trial.speed import FASTEST
-from lbgen.simulate.chance import replicas
-from lbgen.simulate.named import workload
-from lbgen.simulate.result import combined
-from lbgen.simulate.run import Task, sweep
-from lbgen.simulate.study import Plan, Question
+from lbgen.simulate.answers.study import Plan, Question
+from lbgen.simulate.load.named import workload
+from lbgen.simulate.runs.chance import replicas
+from lbgen.simulate.runs.result import combined
+from lbgen.simulate.runs.run import Task, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lbgen.lab.trial.agreement import Gap
-    from lbgen.simulate.result import Figures
+    from lbgen.simulate.runs.result import Figures
 
 LOADS = (0.5, 0.8, 0.9)
 LUCK = 100

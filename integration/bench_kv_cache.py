@@ -29,10 +29,10 @@ from integration.waiting import eventually
 from lbgen.lab import load
 from lbgen.lab.boxes import fetch
 from lbgen.lab.rig import Rig
-from lbgen.simulate.capacity import server_capacity
-from lbgen.simulate.profiles import PROFILES, Profile
-from lbgen.simulate.statistics import interval
-from lbgen.simulate.workload import Sizes
+from lbgen.simulate.load.workload import Sizes
+from lbgen.simulate.runs.statistics import interval
+from lbgen.simulate.servers.capacity import server_capacity
+from lbgen.simulate.servers.profiles import PROFILES, Profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

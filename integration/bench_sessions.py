@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.lab.load import Planned
 from lbgen.lab.trial.prompts import messages_of
-from lbgen.simulate.named import workload
-from lbgen.simulate.request import UNSET, Request
+from lbgen.simulate.load.named import workload
+from lbgen.simulate.load.request import UNSET, Request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from lbgen.agent import weights
 from lbgen.agent.readings import Reading
 
 if TYPE_CHECKING:
-    from lbgen.simulate.setup import EngineFigures
+    from lbgen.simulate.servers.setup import EngineFigures
 
 
 class KvAgent:

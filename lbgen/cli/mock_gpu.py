@@ -12,7 +12,7 @@ from lbgen.cli.options import Amount, Command, option
 from lbgen.descriptors import raise_descriptor_limit
 from lbgen.lab.faults import HEADER, KINDS
 from lbgen.problems import LbgenError
-from lbgen.simulate.profiles import DEFAULT_PROFILE, NAMES, PROFILES
+from lbgen.simulate.servers.profiles import DEFAULT_PROFILE, NAMES, PROFILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

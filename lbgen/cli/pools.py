@@ -10,7 +10,7 @@ from lbgen.cli.inputs import load_fleet
 from lbgen.cli.options import nearest
 from lbgen.fleet.shares import shared_out
 from lbgen.problems import FleetError, LbgenError
-from lbgen.simulate.pool import canonical
+from lbgen.simulate.servers.pool import canonical
 from lbgen.strategies.registry import STRATEGIES
 
 if TYPE_CHECKING:

@@ -16,18 +16,18 @@ from lbgen.cli.reports import PAGE, PICTURE, expect_writable, write_report
 from lbgen.cli.simulate_inputs import Wanted, calibration_of, incident_of, workload_of
 from lbgen.engines import ENGINES
 from lbgen.render import builtin_templates
-from lbgen.simulate.answer_json import answers_json
-from lbgen.simulate.closed import Closed
-from lbgen.simulate.conversations import Agents
-from lbgen.simulate.dask_sweep import dask_sweep
-from lbgen.simulate.objective import capacities, parse_objective
-from lbgen.simulate.peers import PEERS
-from lbgen.simulate.picture import picture
-from lbgen.simulate.profiles import DEFAULT_PROFILE, NAMES
-from lbgen.simulate.report import page
-from lbgen.simulate.run import sweep
-from lbgen.simulate.study import Question, study
-from lbgen.simulate.text import capacity_lines, capacity_text, tables
+from lbgen.simulate.answers.answer_json import answers_json
+from lbgen.simulate.answers.picture import picture
+from lbgen.simulate.answers.report import page
+from lbgen.simulate.answers.study import Question, study
+from lbgen.simulate.answers.text import capacity_lines, capacity_text, tables
+from lbgen.simulate.load.closed import Closed
+from lbgen.simulate.load.conversations import Agents
+from lbgen.simulate.runs.dask_sweep import dask_sweep
+from lbgen.simulate.runs.peers import PEERS
+from lbgen.simulate.runs.run import sweep
+from lbgen.simulate.servers.profiles import DEFAULT_PROFILE, NAMES
+from lbgen.simulate.sizing.objective import capacities, parse_objective
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.model import Fleet
-    from lbgen.simulate.objective import Objective
-    from lbgen.simulate.study import Answer
+    from lbgen.simulate.answers.study import Answer
+    from lbgen.simulate.sizing.objective import Objective
 
     Carried = dict[tuple[str, str | None], float]
 

@@ -9,20 +9,20 @@ import click
 
 from lbgen.cli.inputs import seconds
 from lbgen.cli.options import nearest
-from lbgen.simulate.calibration import read_calibrations
-from lbgen.simulate.closed import Closed
-from lbgen.simulate.log_replay import Log
-from lbgen.simulate.named import workload
-from lbgen.simulate.setup import WHAT, Incident
-from lbgen.simulate.study import is_closed
-from lbgen.simulate.traces import Trace
+from lbgen.simulate.answers.study import is_closed
+from lbgen.simulate.load.closed import Closed
+from lbgen.simulate.load.logs.replay import Log
+from lbgen.simulate.load.named import workload
+from lbgen.simulate.load.traces import Trace
+from lbgen.simulate.servers.calibration import read_calibrations
+from lbgen.simulate.servers.setup import WHAT, Incident
 from lbgen.units import parse_duration
 
 if TYPE_CHECKING:
     from lbgen.cli.console import Console
     from lbgen.model import Pool
-    from lbgen.simulate.calibration import Calibration
-    from lbgen.simulate.workload import Workload
+    from lbgen.simulate.load.workload import Workload
+    from lbgen.simulate.servers.calibration import Calibration
 
 
 class Wanted(NamedTuple):

@@ -15,15 +15,15 @@ from lbgen.cli.progress import Progress
 from lbgen.cli.reports import PAGE, PICTURE, expect_writable, write_report
 from lbgen.cli.simulate_inputs import calibration_of, note_trace
 from lbgen.render import builtin_templates
-from lbgen.simulate.log_load import read_log
-from lbgen.simulate.named import workload
-from lbgen.simulate.objective import parse_objective
-from lbgen.simulate.prices import price_of
-from lbgen.simulate.profiles import DEFAULT_PROFILE, NAMES
-from lbgen.simulate.size import kinds_of, sized
-from lbgen.simulate.size_json import size_json, size_page, size_picture
-from lbgen.simulate.size_text import Costs, size_text
-from lbgen.simulate.study import Question, is_closed, strategies_of
+from lbgen.simulate.answers.study import Question, is_closed, strategies_of
+from lbgen.simulate.load.logs.load import read_log
+from lbgen.simulate.load.named import workload
+from lbgen.simulate.servers.profiles import DEFAULT_PROFILE, NAMES
+from lbgen.simulate.sizing.as_json import size_json, size_page, size_picture
+from lbgen.simulate.sizing.as_text import Costs, size_text
+from lbgen.simulate.sizing.objective import parse_objective
+from lbgen.simulate.sizing.prices import price_of
+from lbgen.simulate.sizing.size import kinds_of, sized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.model import Fleet
-    from lbgen.simulate.size import Sized
-    from lbgen.simulate.workload import Workload
+    from lbgen.simulate.load.workload import Workload
+    from lbgen.simulate.sizing.size import Sized
 
 DEFAULT_SEEDS = (1, 2, 3, 4, 5)
 NEAR, CURVE = (1, 1), (3, 4)

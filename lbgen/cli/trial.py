@@ -19,9 +19,9 @@ from lbgen.fleet.shares import shared_out
 from lbgen.model import Balancers
 from lbgen.problems import LbgenError
 from lbgen.render import builtin_templates
-from lbgen.simulate.named import workload
-from lbgen.simulate.result import row_name
-from lbgen.simulate.study import Question
+from lbgen.simulate.answers.study import Question
+from lbgen.simulate.load.named import workload
+from lbgen.simulate.runs.result import row_name
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lbgen.simulate.keyed import KeyedEngine
+    from lbgen.simulate.servers.keyed import KeyedEngine
 
 
 class Generation:

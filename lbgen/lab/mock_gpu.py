@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from lbgen.descriptors import raise_descriptor_limit
 from lbgen.lab.faults import Fault
 from lbgen.lab.mock_server import MockGpu, Settings
-from lbgen.simulate.profiles import DEFAULT_PROFILE, PROFILES
+from lbgen.simulate.servers.profiles import DEFAULT_PROFILE, PROFILES
 from lbgen.units import Address
 
 if TYPE_CHECKING:

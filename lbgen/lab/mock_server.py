@@ -16,8 +16,8 @@ from lbgen.lab.http_server import KEEP_ALIVE_S, Exchange, Request, Server
 from lbgen.lab.pace import Pace
 from lbgen.lab.record import Record, Seen
 from lbgen.lab.streaming import Job, stream
-from lbgen.simulate.keyed import KeyedEngine
-from lbgen.simulate.profiles import DEFAULT_PROFILE, NAMES, PROFILES
+from lbgen.simulate.servers.keyed import KeyedEngine
+from lbgen.simulate.servers.profiles import DEFAULT_PROFILE, NAMES, PROFILES
 
 if TYPE_CHECKING:
     import ssl
@@ -49,7 +49,7 @@ class Settings:
     kv_tokens: int | None = None
     """What the KV cache holds; None: the profile's."""
     changes: Mapping[str, float] = field(default_factory=dict)
-    """Other figures of the profile (`lbgen.simulate.profiles.Profile`), in place of its own."""
+    """Other figures of the profile (`lbgen.simulate.servers.profiles.Profile`), in place of its own."""
 
 
 class MockGpu:

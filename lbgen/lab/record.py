@@ -8,7 +8,7 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
 from lbgen.lab.engine_metrics import ANSWER_BOUNDS, FIRST_TOKEN_BOUNDS, Histogram
-from lbgen.simulate.statistics import Quantiles
+from lbgen.simulate.runs.statistics import Quantiles
 
 if TYPE_CHECKING:
     from lbgen.lab.http_server import Request

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lbgen.simulate.clock import Simulation
-from lbgen.simulate.profiles import PROFILES, Profile
-from lbgen.simulate.setup import QueueSetup, ServerSetup, Setup
+from lbgen.simulate.runs.clock import Simulation
+from lbgen.simulate.servers.profiles import PROFILES, Profile
+from lbgen.simulate.servers.setup import QueueSetup, ServerSetup, Setup
 
 if TYPE_CHECKING:
-    from lbgen.simulate.tally import Tally
-    from lbgen.simulate.workload import Workload
+    from lbgen.simulate.load.workload import Workload
+    from lbgen.simulate.runs.tally import Tally
 
 SEED = PROFILES["seed"]
 PATIENT = QueueSetup(size=10**9, timeout_s=1e12)

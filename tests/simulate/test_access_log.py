@@ -10,14 +10,14 @@ import pytest
 
 from lbgen.cli.guard import run
 from lbgen.problems import FleetError, LbgenError
-from lbgen.simulate.access_log import COMBINED, HTTPLOG, JSON, parsed
-from lbgen.simulate.log_load import is_log, read_log
-from lbgen.simulate.log_replay import Turn, busiest
+from lbgen.simulate.load.logs.lines import COMBINED, HTTPLOG, JSON, parsed
+from lbgen.simulate.load.logs.load import is_log, read_log
+from lbgen.simulate.load.logs.replay import Turn, busiest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lbgen.simulate.log_replay import Log
+    from lbgen.simulate.load.logs.replay import Log
 
 # As HAProxy 2.6.12 and NGINX 1.22.1 write them with what lbgen renders.
 OURS_HAPROXY = (

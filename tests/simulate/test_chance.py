@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lbgen.simulate.chance import Shifted, replicas
-from lbgen.simulate.profiles import PROFILES
-from lbgen.simulate.run import Task, run
-from lbgen.simulate.setup import ServerSetup, Setup
-from lbgen.simulate.workload import Bimodal
+from lbgen.simulate.load.workload import Bimodal
+from lbgen.simulate.runs.chance import Shifted, replicas
+from lbgen.simulate.runs.run import Task, run
+from lbgen.simulate.servers.profiles import PROFILES
+from lbgen.simulate.servers.setup import ServerSetup, Setup
 
 SETUP = Setup(
     servers=tuple(ServerSetup(f"gpu-{n}", PROFILES["seed"]) for n in range(4)), strategy="random_two"

@@ -11,10 +11,10 @@ import pytest
 
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
-from lbgen.simulate.balancer import chooser_of
-from lbgen.simulate.pool import setup_of
-from lbgen.simulate.request import Request
-from lbgen.simulate.setup import Setup
+from lbgen.simulate.load.request import Request
+from lbgen.simulate.runs.balancer import chooser_of
+from lbgen.simulate.servers.pool import setup_of
+from lbgen.simulate.servers.setup import Setup
 from lbgen.strategies.registry import STRATEGIES
 from lbgen.targets.registry import TARGETS
 

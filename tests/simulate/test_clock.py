@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from lbgen.simulate.clock import Simulation
-from lbgen.simulate.conversations import Chat
-from lbgen.simulate.profiles import PROFILES
-from lbgen.simulate.request import Request
-from lbgen.simulate.run import Task, sweep
-from lbgen.simulate.setup import Detection, Incident, QueueSetup
-from lbgen.simulate.workload import Bimodal, Fixed, Shared
+from lbgen.simulate.load.conversations import Chat
+from lbgen.simulate.load.request import Request
+from lbgen.simulate.load.workload import Bimodal, Fixed, Shared
+from lbgen.simulate.runs.clock import Simulation
+from lbgen.simulate.runs.run import Task, sweep
+from lbgen.simulate.servers.profiles import PROFILES
+from lbgen.simulate.servers.setup import Detection, Incident, QueueSetup
 from tests.simulate.runs import run, setup
 
 ONE = PROFILES["seed"].with_slots(1)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lbgen.simulate.columns import Column, folded, wrapped
+from lbgen.simulate.answers.columns import Column, folded, wrapped
 
 TABLE = [
     Column("", "strategy", ["least_conn (present)", "round_robin"]),

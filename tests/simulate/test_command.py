@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lbgen.cli.guard import run
-from lbgen.simulate.run import run as run_task
+from lbgen.simulate.runs.run import run as run_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from lbgen.simulate.result import Figures
-    from lbgen.simulate.run import Task
+    from lbgen.simulate.runs.result import Figures
+    from lbgen.simulate.runs.run import Task
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 
 from lbgen.problems import LbgenError
-from lbgen.simulate.named import workload
-from lbgen.simulate.profiles import PROFILES
-from lbgen.simulate.request import Request
-from lbgen.simulate.run import Task, run
+from lbgen.simulate.load.named import workload
+from lbgen.simulate.load.request import Request
+from lbgen.simulate.runs.run import Task, run
+from lbgen.simulate.servers.profiles import PROFILES
 from tests.simulate.runs import setup
 
 

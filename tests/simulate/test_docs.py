@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lbgen.simulate.workload_file import read_workload
+from lbgen.simulate.load.workload_file import read_workload
 
 GUIDE = Path(__file__).parents[2] / "docs" / "simulation.md"
 

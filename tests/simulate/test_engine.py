@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from lbgen.simulate.engine import Engine
-from lbgen.simulate.keyed import KeyedEngine, engine_for
-from lbgen.simulate.memory import MemoryEngine
-from lbgen.simulate.prefix_cache import BoundedCache
-from lbgen.simulate.profiles import PROFILES, Profile
-from lbgen.simulate.request import Request
+from lbgen.simulate.load.request import Request
+from lbgen.simulate.servers.engine import Engine
+from lbgen.simulate.servers.keyed import KeyedEngine, engine_for
+from lbgen.simulate.servers.memory import MemoryEngine
+from lbgen.simulate.servers.prefix_cache import BoundedCache
+from lbgen.simulate.servers.profiles import PROFILES, Profile
 from tests.simulate.reference import run
 
 SEED = PROFILES["seed"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from lbgen.cli.kv_agent import KvAgent
-from lbgen.simulate.clock import Simulation
-from lbgen.simulate.engine import Engine
-from lbgen.simulate.memory import MemoryEngine
-from lbgen.simulate.profiles import PROFILES, Profile
-from lbgen.simulate.request import Request
-from lbgen.simulate.setup import EngineFigures, ServerSetup, Setup
-from lbgen.simulate.workload import Bimodal
+from lbgen.simulate.load.request import Request
+from lbgen.simulate.load.workload import Bimodal
+from lbgen.simulate.runs.clock import Simulation
+from lbgen.simulate.servers.engine import Engine
+from lbgen.simulate.servers.memory import MemoryEngine
+from lbgen.simulate.servers.profiles import PROFILES, Profile
+from lbgen.simulate.servers.setup import EngineFigures, ServerSetup, Setup
 from tests.simulate.runs import PATIENT, SEED
 
 SMALL = SEED.with_slots(8)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from lbgen.simulate.capacity import capacity, longest_answer_s, usual_requests
-from lbgen.simulate.clock import Simulation
-from lbgen.simulate.named import workload
-from lbgen.simulate.needed import EDGES, LONGEST
-from lbgen.simulate.profiles import PROFILES
-from lbgen.simulate.request import Request
-from lbgen.simulate.result import Figures
-from lbgen.simulate.run import Task, run
-from lbgen.simulate.statistics import grows
-from lbgen.simulate.tally import Edges
-from lbgen.simulate.workload import sizes
+from lbgen.simulate.load.named import workload
+from lbgen.simulate.load.request import Request
+from lbgen.simulate.load.workload import sizes
+from lbgen.simulate.runs.clock import Simulation
+from lbgen.simulate.runs.result import Figures
+from lbgen.simulate.runs.run import Task, run
+from lbgen.simulate.runs.statistics import grows
+from lbgen.simulate.runs.tally import Edges
+from lbgen.simulate.servers.capacity import capacity, longest_answer_s, usual_requests
+from lbgen.simulate.servers.profiles import PROFILES
+from lbgen.simulate.sizing.needed import EDGES, LONGEST
 from tests.simulate.runs import setup
 
 EIGHT = setup("least_conn", 8, PROFILES["h100-8b"])

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import pytest
 
-from lbgen.simulate.named import workload
-from lbgen.simulate.profiles import PROFILES
-from lbgen.simulate.result import Figures, combined
-from lbgen.simulate.run import Task, run
+from lbgen.simulate.load.named import workload
+from lbgen.simulate.runs.result import Figures, combined
+from lbgen.simulate.runs.run import Task, run
+from lbgen.simulate.servers.profiles import PROFILES
 from tests.simulate.runs import setup
 
 SEEDS = (1, 2)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lbgen.simulate.clock import Simulation
-from lbgen.simulate.plain import in_turn, one_queue
-from lbgen.simulate.profiles import Profile
-from lbgen.simulate.workload import Exponential
+from lbgen.simulate.load.workload import Exponential
+from lbgen.simulate.runs.clock import Simulation
+from lbgen.simulate.servers.plain import in_turn, one_queue
+from lbgen.simulate.servers.profiles import Profile
 from tests.simulate.runs import setup
 
 FIFO = Profile("fifo", "", step=0.001, per_request=0.0, slots=1, prefix_cache=False)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from lbgen.simulate.series import MARKS, Series
-from lbgen.simulate.workload import Bimodal
+from lbgen.simulate.load.workload import Bimodal
+from lbgen.simulate.runs.series import MARKS, Series
 from tests.simulate.runs import run, setup
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from lbgen.cli.guard import run
 from lbgen.problems import LbgenError
-from lbgen.simulate.narrow import least
-from lbgen.simulate.prices import price_of
+from lbgen.simulate.sizing.narrow import least
+from lbgen.simulate.sizing.prices import price_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from lbgen.simulate import statistics
-from lbgen.simulate.statistics import RELATIVE_ERROR, Quantiles, interval, student
+from lbgen.simulate.runs import statistics
+from lbgen.simulate.runs.statistics import RELATIVE_ERROR, Quantiles, interval, student
 
 
 def filled(values: list[float]) -> Quantiles:

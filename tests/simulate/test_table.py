@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from lbgen.simulate.profiles import PROFILES, Profile
-from lbgen.simulate.statistics import interval
-from lbgen.simulate.workload import Bimodal
+from lbgen.simulate.load.workload import Bimodal
+from lbgen.simulate.runs.statistics import interval
+from lbgen.simulate.servers.profiles import PROFILES, Profile
 from tests.simulate.runs import run, setup
 
 SEED = PROFILES["seed"]

@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from lbgen.simulate.clock import Simulation
-from lbgen.simulate.profiles import Profile
-from lbgen.simulate.setup import Detection, Incident, QueueSetup, Setup
-from lbgen.simulate.statistics import interval
-from lbgen.simulate.tally import Tally
-from lbgen.simulate.workload import Bimodal, Exponential, Workload
+from lbgen.simulate.load.workload import Bimodal, Exponential, Workload
+from lbgen.simulate.runs.clock import Simulation
+from lbgen.simulate.runs.statistics import interval
+from lbgen.simulate.runs.tally import Tally
+from lbgen.simulate.servers.profiles import Profile
+from lbgen.simulate.servers.setup import Detection, Incident, QueueSetup, Setup
 from tests.simulate.runs import run, setup
 
 TOKEN_S = 0.001
@@ -84,7 +84,7 @@ class Counting(Tally):
 @pytest.mark.parametrize("strategy", ["round_robin", "least_conn", "random_two", "session", "prefix", "pack"])
 def test_littles_law(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests in flight are their rate times their time there, whatever the strategy."""
-    monkeypatch.setattr("lbgen.simulate.clock.Tally", Counting)
+    monkeypatch.setattr("lbgen.simulate.runs.clock.Tally", Counting)
     tally = run(setup(strategy), BIMODAL, 25.0, 5_000)
     assert isinstance(tally, Counting)
     in_flight = tally.total / tally.duration_s

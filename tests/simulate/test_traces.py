@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lbgen.problems import FleetError, LbgenError
-from lbgen.simulate.traces import Trace, read_trace
+from lbgen.simulate.load.traces import Trace, read_trace
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,11 +8,11 @@ from random import Random
 import pytest
 
 from lbgen.problems import LbgenError
-from lbgen.simulate.arrivals import ARRIVALS, arrivals
-from lbgen.simulate.capacity import server_capacity
-from lbgen.simulate.named import WORKLOADS, workload
-from lbgen.simulate.profiles import PROFILES
-from lbgen.simulate.workload import Bimodal, Sizes, sizes
+from lbgen.simulate.load.arrivals import ARRIVALS, arrivals
+from lbgen.simulate.load.named import WORKLOADS, workload
+from lbgen.simulate.load.workload import Bimodal, Sizes, sizes
+from lbgen.simulate.servers.capacity import server_capacity
+from lbgen.simulate.servers.profiles import PROFILES
 
 
 @pytest.mark.parametrize("kind", ARRIVALS)

@@ -12,9 +12,9 @@ import pytest
 
 from lbgen.cli.guard import run
 from lbgen.problems import FleetError
-from lbgen.simulate.closed import Closed
-from lbgen.simulate.workload import Bimodal, Fixed
-from lbgen.simulate.workload_file import drawn, read_workload
+from lbgen.simulate.load.closed import Closed
+from lbgen.simulate.load.workload import Bimodal, Fixed
+from lbgen.simulate.load.workload_file import drawn, read_workload
 from tests.simulate.runs import run as simulated
 from tests.simulate.runs import setup
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lbgen.lab.trial.agreement import Gap, gaps, luck, slack_s
-from lbgen.simulate.profiles import PROFILES
-from lbgen.simulate.result import Figures, ServerFigures, Spread
-from lbgen.simulate.run import Task, run
-from lbgen.simulate.setup import ServerSetup, Setup
-from lbgen.simulate.workload import Bimodal
+from lbgen.simulate.load.workload import Bimodal
+from lbgen.simulate.runs.result import Figures, ServerFigures, Spread
+from lbgen.simulate.runs.run import Task, run
+from lbgen.simulate.servers.profiles import PROFILES
+from lbgen.simulate.servers.setup import ServerSetup, Setup
 
 
 def figures(first_p99: float, shares: tuple[int, int] = (50, 50), ok: int = 100) -> Figures:

@@ -4,7 +4,7 @@ import pytest
 
 from lbgen.lab.trial.expectations import failed, missing, parse
 from lbgen.problems import LbgenError
-from lbgen.simulate.result import Figures, Row, Spread
+from lbgen.simulate.runs.result import Figures, Row, Spread
 
 
 def _row(strategy: str, p99: float, stdev: float | None = 1.0, target: str = "nginx") -> Row:

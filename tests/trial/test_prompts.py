@@ -16,14 +16,14 @@ from lbgen.lab.trial.mapping import CHAT, COMPLETIONS, undivided, way_to
 from lbgen.lab.trial.sending import Sender, client_keys
 from lbgen.model import Fleet
 from lbgen.problems import LbgenError
-from lbgen.simulate.keyed import chunks_of
-from lbgen.simulate.named import workload
-from lbgen.simulate.request import Request
+from lbgen.simulate.load.named import workload
+from lbgen.simulate.load.request import Request
+from lbgen.simulate.servers.keyed import chunks_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from lbgen.simulate.workload import Workload
+    from lbgen.simulate.load.workload import Workload
 
 
 def _fleet(written: str) -> Fleet:

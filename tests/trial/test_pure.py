@@ -17,9 +17,9 @@ from lbgen.lab.trial.sending import Sender
 from lbgen.lab.trial.told import as_json_shape
 from lbgen.model import Fleet
 from lbgen.problems import LbgenError
-from lbgen.simulate.named import workload
-from lbgen.simulate.result import as_json
-from lbgen.simulate.study import Question, answer
+from lbgen.simulate.answers.study import Question, answer
+from lbgen.simulate.load.named import workload
+from lbgen.simulate.runs.result import as_json
 from lbgen.units import Address
 
 SMALL = "pools: {chat: {servers: ['gpu-[0-1]:8000'], models: [llama-70b]}}\n"

@@ -15,10 +15,10 @@ from lbgen.lab.trial.conduct import Measured, conduct, plan
 from lbgen.lab.trial.mapping import Standing
 from lbgen.lab.trial.measure import Lateness, Taken, TooLateError
 from lbgen.lab.trial.ready import Serving
-from lbgen.simulate.named import workload
-from lbgen.simulate.run import run
-from lbgen.simulate.study import Plan as Runs
-from lbgen.simulate.study import Question
+from lbgen.simulate.answers.study import Plan as Runs
+from lbgen.simulate.answers.study import Question
+from lbgen.simulate.load.named import workload
+from lbgen.simulate.runs.run import run
 from lbgen.units import Address
 
 if TYPE_CHECKING:

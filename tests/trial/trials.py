@@ -8,8 +8,8 @@ from lbgen.lab.load import Lateness as DriverLateness
 from lbgen.lab.trial import agreement
 from lbgen.lab.trial.conduct import Measured, Trial
 from lbgen.lab.trial.measure import Lateness
-from lbgen.simulate.named import workload
-from lbgen.simulate.study import Question, answer
+from lbgen.simulate.answers.study import Question, answer
+from lbgen.simulate.load.named import workload
 
 FLEET = "pools: {chat: {servers: ['gpu-[0-2]:8000']}}\n"
 

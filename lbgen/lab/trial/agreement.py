@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.simulate.chance import replicas
-from lbgen.simulate.result import seconds
-from lbgen.simulate.run import sweep
+from lbgen.simulate.runs.chance import replicas
+from lbgen.simulate.runs.result import seconds
+from lbgen.simulate.runs.run import sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from lbgen.simulate.result import Figures
-    from lbgen.simulate.run import Task
+    from lbgen.simulate.runs.result import Figures
+    from lbgen.simulate.runs.run import Task
 
 SHARE = 0.15
 STEPS = 2

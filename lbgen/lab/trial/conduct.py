@@ -12,10 +12,10 @@ from lbgen.lab.trial.watching import engine_of
 from lbgen.problems import LbgenError
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
-from lbgen.simulate.pool import setup_of
-from lbgen.simulate.run import Task, cores
-from lbgen.simulate.study import Plan as Runs
-from lbgen.simulate.study import answer, missing_facts, strategies_of
+from lbgen.simulate.answers.study import Plan as Runs
+from lbgen.simulate.answers.study import answer, missing_facts, strategies_of
+from lbgen.simulate.runs.run import Task, cores
+from lbgen.simulate.servers.pool import setup_of
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from lbgen.lab.trial.measure import Lateness
     from lbgen.lab.trial.ready import Serving
     from lbgen.model import Fleet, Pool
-    from lbgen.simulate.result import Row
-    from lbgen.simulate.study import Answer, Question
-    from lbgen.simulate.workload import Workload
+    from lbgen.simulate.answers.study import Answer, Question
+    from lbgen.simulate.load.workload import Workload
+    from lbgen.simulate.runs.result import Row
 
 CHUNK_S = 0.25
 """Tokens after the first travel together for so long, on the wall clock: their times are not measured."""

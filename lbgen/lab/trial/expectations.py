@@ -8,14 +8,14 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.problems import LbgenError
-from lbgen.simulate.pool import canonical
-from lbgen.simulate.result import combined, row_name, seconds
+from lbgen.simulate.runs.result import combined, row_name, seconds
+from lbgen.simulate.servers.pool import canonical
 from lbgen.strategies.registry import STRATEGIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lbgen.simulate.result import Figures, Row
+    from lbgen.simulate.runs.result import Figures, Row
 
 DISTRIBUTIONS = {"ttft": "ttft_s", "e2e": "e2e_s"}
 SHARES = ("mean", "p50", "p90", "p95", "p99")

@@ -14,9 +14,9 @@ from lbgen.lab import load
 from lbgen.lab.boxes import fetch
 from lbgen.lab.problems import RigError
 from lbgen.lab.trial.failures import Failure, failures, reason_of
-from lbgen.simulate.result import CURVE_POINTS, SERIES_POINTS, Figures, ServerFigures, Spread
-from lbgen.simulate.statistics import Quantiles, grows
-from lbgen.simulate.tally import STRETCHES
+from lbgen.simulate.runs.result import CURVE_POINTS, SERIES_POINTS, Figures, ServerFigures, Spread
+from lbgen.simulate.runs.statistics import Quantiles, grows
+from lbgen.simulate.runs.tally import STRETCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

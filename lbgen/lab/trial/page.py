@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.lab.trial.told import agreement, circumstances, columns, failures, unsteady
-from lbgen.simulate.charts import DISTRIBUTIONS, Shown, distributions, rows_over_time
-from lbgen.simulate.conclusion import headline, in_words
-from lbgen.simulate.report import Page, Section, html, known
-from lbgen.simulate.result import row_name
+from lbgen.simulate.answers.charts import DISTRIBUTIONS, Shown, distributions, rows_over_time
+from lbgen.simulate.answers.conclusion import headline, in_words
+from lbgen.simulate.answers.report import Page, Section, html, known
+from lbgen.simulate.runs.result import row_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,7 +16,7 @@ from lbgen.lab.openai_api import text as answer_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
-    from lbgen.simulate.request import Request
+    from lbgen.simulate.load.request import Request
 
 FIRST_BYTES = 2048
 """What of a recorded chat is its first message at most."""

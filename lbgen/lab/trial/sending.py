@@ -10,7 +10,7 @@ from lbgen.lab.load import Planned
 from lbgen.lab.trial.prompts import messages_of, text_of
 from lbgen.problems import LbgenError
 from lbgen.secret_values import StandInSecrets
-from lbgen.simulate.request import UNSET, Request
+from lbgen.simulate.load.request import UNSET, Request
 from lbgen.strategies.session import NAMED_BY
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lbgen.lab.load import Result
     from lbgen.lab.trial.mapping import Way
     from lbgen.model import Client, Fleet, Pool
-    from lbgen.simulate.workload import Workload
+    from lbgen.simulate.load.workload import Workload
 
 SESSION_HEADER = "X-Session-Id"
 SOURCES = 250

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lbgen.simulate.columns import Column, folded, wrapped
-from lbgen.simulate.conclusion import headline
-from lbgen.simulate.result import as_json, row_name
-from lbgen.simulate.text import figure_columns
+from lbgen.simulate.answers.columns import Column, folded, wrapped
+from lbgen.simulate.answers.conclusion import headline
+from lbgen.simulate.answers.text import figure_columns
+from lbgen.simulate.runs.result import as_json, row_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

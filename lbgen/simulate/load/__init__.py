@@ -1,0 +1,1 @@
+"""The load: who asks for how much, and when."""

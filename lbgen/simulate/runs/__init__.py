@@ -1,0 +1,1 @@
+"""Runs: balancers, the clock, and what is counted."""

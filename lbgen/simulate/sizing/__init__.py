@@ -1,0 +1,1 @@
+"""How many servers an objective takes."""
