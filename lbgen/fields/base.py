@@ -148,11 +148,14 @@ def shown(text: str, limit: int = 60) -> str:
     return text if len(text) <= limit else text[:limit] + "…"
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the known word that is most like a mistyped one, or an empty string."""
+def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """Return the known word that is most like a mistyped one, or an empty string.
+
+    `alike`: from 0 to 1 for the same, as difflib measures it.
+    """
     # difflib takes 4 ms to import, which only a mistake should cost.
     from difflib import get_close_matches  # noqa: PLC0415
 
     normal = {name.lower().replace("-", "_"): name for name in known}
-    matches = get_close_matches(word[:80].lower().replace("-", "_"), normal, 1, 0.6)
+    matches = get_close_matches(word[:80].lower().replace("-", "_"), normal, 1, alike)
     return normal[matches[0]] if matches else ""

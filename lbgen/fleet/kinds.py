@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from lbgen.fields import Kind, Text, label, refuse, shown
+from lbgen.fields import Kind, Text, label, nearest, refuse, shown
 from lbgen.fields.scalars import compiled
-from lbgen.model import LOG_SOURCES, Secret
+from lbgen.model import LOG_FIELDS, LOG_SOURCES, Secret
 from lbgen.problems import Problem
 
 if TYPE_CHECKING:
@@ -283,7 +283,24 @@ class LogSource(Text):
             raise ValueError(f"'{name}' holds keys, which do not belong into a log")
         if kind == "header" and not compiled(r"[A-Za-z0-9_-]{1,100}").fullmatch(name):
             raise ValueError(f"'{name}' is not the name of a header")
+        if text in LOG_FIELDS:
+            raise ValueError(f"'{text}' is a field of every line already")
+        meant = _mistyped(text)
+        if meant:
+            raise ValueError(f"'{text}' would be logged as this text: did you mean '{meant}'?")
         return text
+
+
+def _mistyped(text: str) -> str:
+    """Return the source of a log field that a text is probably meant to be, or an empty string.
+
+    Only a word of letters is looked at that is hardly longer or shorter: ``model-a`` may be a name.
+    """
+    word, colon, name = text.partition(":")
+    known = ("header",) if colon else LOG_SOURCES
+    near = [source for source in known if abs(len(word) - len(source)) <= 1]
+    likely = nearest(word, near, 0.79) if near and word not in known else ""
+    return f"{likely}:{name.strip()}" if likely and colon else likely
 
 
 FIELD_NAME = Text("the name of a parameter or field", pattern=r"[A-Za-z0-9._\[\]-]{1,64}", limit=64)

@@ -540,6 +540,32 @@ class TestSettings:
         )  # fmt: skip
         assert found(SMALL + "logs: {to: access.log}") == [("bad-value", 2, 12)]
 
+    @pytest.mark.parametrize(
+        ("written", "meant"),
+        [
+            ("modle", "'model'"),
+            ("Model", "'model'"),
+            ("models", "'model'"),
+            ("max-tokens", "'max_tokens'"),
+            ("client_adress", "'client_address'"),
+            ("prompt_tokens", "'prompt_bytes'"),
+            ("decison", "'decision'"),
+            ("headers:X-App", "'header:X-App'"),
+            ("Header: X-App", "'header:X-App'"),
+            ("pool", "every line"),
+        ],
+    )
+    def test_a_mistyped_source_of_a_log_field_is_no_text(self, written, meant):
+        _, (problem,) = loaded(SMALL + f"logs: {{fields: {{app: '{written}'}}}}")
+        assert (problem.code, problem.location.line, problem.location.column) == ("bad-value", 2, 22)
+        assert meant in problem.message
+
+    @pytest.mark.parametrize(
+        "text", ["eu-1", "model-a", "prod", "mode 2", "team:chat", "http://a:80", "gpt-4o"]
+    )
+    def test_a_text_of_a_log_field_stays_one(self, text):
+        assert fleet_of(SMALL + f"logs: {{fields: {{app: '{text}'}}}}").logs.fields == {"app": text}
+
     def test_targets_are_all_or_those_named(self):
         nginx, haproxy = fleet_of(SMALL).targets
         assert (nginx.name, nginx.version, nginx.directory) == ("nginx", Version(1, 22), "/etc/nginx")
