@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -115,11 +116,13 @@ class MockServer:
             handler.send_header(name, value)
         handler.send_header("transfer-encoding", "chunked")
         handler.end_headers()
-        for number in range(self.pieces):
+        number = 0
+        while number < self.pieces:  # who lowers it ends the streams
             text = f"data: {number}\n\n".encode()
             handler.wfile.write(b"%x\r\n%s\r\n" % (len(text), text))
             handler.wfile.flush()
             time.sleep(self.gap_s)
+            number += 1
         handler.wfile.write(b"0\r\n\r\n")
 
     def close(self) -> None:
@@ -220,6 +223,22 @@ class Site:
         """Return the access log so far."""
         text = (self.folder / "log").read_text()
         return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def lbgen_command(site: Site, fleet: Mapping[str, Any], command: str, *words: str) -> list[str]:
+    """Return the command line of `lbgen COMMAND` for a fleet of this site."""
+    file = site.folder.parent / "fleet.yaml"
+    file.write_text(yaml.safe_dump(complete(fleet, site)))
+    return [sys.executable, "-m", "lbgen", command, str(file), "-t", "envoy", *words]
+
+
+def lbgen(
+    site: Site, fleet: Mapping[str, Any], command: str, *words: str
+) -> subprocess.CompletedProcess[str]:
+    """Call `lbgen COMMAND` for a fleet of this site."""
+    environ = {**os.environ, "NO_COLOR": "1"}
+    called = lbgen_command(site, fleet, command, *words)
+    return subprocess.run(called, env=environ, capture_output=True, text=True, check=False)
 
 
 def complete(fleet: Mapping[str, Any], site: Site) -> dict[str, Any]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
-from integration.envoy_site import complete, mocks, pool, program, running
+from integration.envoy_site import lbgen, mocks, pool, program, running
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -20,12 +17,7 @@ if TYPE_CHECKING:
 
 
 def apply(site: Site, fleet: dict[str, Any], *words: str) -> subprocess.CompletedProcess[str]:
-    file = site.folder.parent / "fleet.yaml"
-    file.write_text(yaml.safe_dump(complete(fleet, site)))
-    command = [sys.executable, "-m", "lbgen", "apply", str(file), "-t", "envoy", "--to", str(site.folder)]
-    options = ["--binary", f"envoy={program()}", *words]
-    environ = {**os.environ, "NO_COLOR": "1"}
-    return subprocess.run([*command, *options], env=environ, capture_output=True, text=True, check=False)
+    return lbgen(site, fleet, "apply", "--to", str(site.folder), "--binary", f"envoy={program()}", *words)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import click
 from lbgen.cli.inputs import load_fleet, seconds, usable_fleet
 from lbgen.cli.options import Command, fleet_options, format_option, option
 from lbgen.cli.signals import end_as_ctrl_c_does
-from lbgen.cli.sockets import named_server, server_argument, socket_option, sockets_for
+from lbgen.cli.sockets import balancers_for, named_server, server_argument, socket_option
 from lbgen.deploy.drain import Outcome, drain
 from lbgen.targets.registry import TARGETS
 
@@ -38,20 +39,21 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     timeout: str,
     form: str,
 ) -> int:
-    """Take a server out of rotation while HAProxy runs, and wait for its last request.
+    """Take a server out of rotation while the balancers run, and wait for its last request.
 
-    It stays out until 'lbgen undrain', through every 'lbgen apply'; another reload or a
-    restart forgets it. Exit 2: the time is over, or a balancer does not answer; the
+    HAProxy is told over its runtime socket, and Envoy by the file of the pool's servers, which it
+    watches. The server stays out until 'lbgen undrain', through every 'lbgen apply'; another reload
+    or a restart of HAProxy forgets it. Exit 2: the time is over, or a balancer does not answer; the
     server stays drained where it was.
     """
     fleet = usable_fleet(console, load_fleet(console, request), request)
     named = named_server(fleet, which)
-    places = sockets_for(fleet, sockets, named, "drain")
+    balancers = balancers_for(fleet, sockets, named, "drain")
     progress = Progress(console, named)
     end_as_ctrl_c_does()
     try:
         outcome = drain(
-            places,
+            balancers,
             named.pool.name,
             named.name,
             bound=_is_bound(fleet, named.pool),
@@ -78,7 +80,7 @@ def _say_what_is_not_seen(console: Console, fleet: Fleet, outcome: Outcome) -> N
         one.drain_timeout / 1_000 for one in fleet.targets if TARGETS[one.name].abilities.runtime_socket
     ]
     for one in outcome.seen:
-        age = one.uptime_s + outcome.waited_s
+        age = math.inf if one.uptime_s is None else one.uptime_s + outcome.waited_s
         if not one.error and age < max(limits, default=0):
             console.note(
                 f"{one.place}: HAProxy was started or reloaded {age:.0f} s ago: what a process from before a "

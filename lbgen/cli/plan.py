@@ -121,7 +121,7 @@ def as_before(fleet: Fleet, target: str, templates: Path | None) -> Callable[[Fl
 def _kept(console: Console, settings: TargetSettings, plan: Plan) -> tuple[Kept, ...]:
     """Return what stays drained; nothing where HAProxy cannot be asked, such as in a pipeline."""
     if settings.runtime_socket is None:
-        return ()
+        return plan.kept
     read, main = TARGETS[settings.name].read, plan.files[0]
     try:
         return kept(settings.runtime_socket, read(main.old), read(main.new))

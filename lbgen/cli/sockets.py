@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from lbgen.cli.options import nearest, option
+from lbgen.deploy.drain import BySocket
 from lbgen.deploy.edits import state_edit
+from lbgen.deploy.watched_files import Watcher, watchers
 from lbgen.problems import LbgenError
 from lbgen.targets.registry import TARGETS
+from lbgen.targets.watching import watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,11 +72,18 @@ def places(fleet: Fleet, given: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(target.runtime_socket for target in fleet.targets if target.runtime_socket)
 
 
-def sockets_for(fleet: Fleet, given: tuple[str, ...], named: Named, state: str) -> tuple[str, ...]:
-    """Return the sockets that can change a server's state; raises `LbgenError` with what to do instead."""
-    found = places(fleet, given)
+def balancers_for(
+    fleet: Fleet, given: tuple[str, ...], named: Named, state: str
+) -> tuple[BySocket | Watcher, ...]:
+    """Return the running balancers that can change a server's state: of the given sockets, or the fleet's.
+
+    Raises `LbgenError` with what to do instead.
+    """
+    found: list[BySocket | Watcher] = [BySocket(place) for place in places(fleet, given)]
+    if not given:
+        found += watchers(fleet)
     if found:
-        return found
+        return tuple(found)
     raise LbgenError(
         f"{_no_socket(fleet)}: change the server's state in the fleet, and apply it:\n"
         + edit(fleet, named, state)
@@ -83,13 +93,13 @@ def sockets_for(fleet: Fleet, given: tuple[str, ...], named: Named, state: str) 
 def _no_socket(fleet: Fleet) -> str:
     """Return why no socket is known, which ends with the targets that have none."""
     ours = [target.name for target in fleet.targets if TARGETS[target.name].abilities.runtime_socket]
-    others = " and ".join(one.title for one in TARGETS.values() if not one.abilities.runtime_socket)
+    others = [name for name, one in TARGETS.items() if not one.abilities.runtime_socket and not watched(name)]
     if not ours:
         return " and ".join(f"{TARGETS[one.name].title} has no runtime socket" for one in fleet.targets)
     known = TARGETS[ours[0]]
     return (
         f"no runtime socket of {known.title} is known: name it with --socket, or write "
-        f"targets.{known.name}.runtime_socket\n{others} has none"
+        f"targets.{known.name}.runtime_socket\n{' and '.join(TARGETS[one].title for one in others)} has none"
     )
 
 

@@ -15,7 +15,15 @@ from lbgen.cli.options import Command, fleet_options, format_option, option
 from lbgen.cli.signals import end_as_ctrl_c_does
 from lbgen.cli.sockets import places, socket_option
 from lbgen.cli.status_text import text_of, value_of
-from lbgen.deploy.status import NoStatus, RuntimeStatus, counted_status, runtime_status
+from lbgen.deploy.status import (
+    NoStatus,
+    RuntimeStatus,
+    WatchedStatus,
+    counted_status,
+    runtime_status,
+    watched_status,
+)
+from lbgen.deploy.watched_files import watchers
 from lbgen.problems import LbgenError
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets, StandInSecrets
@@ -27,9 +35,11 @@ if TYPE_CHECKING:
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.deploy.status import CountedStatus
+    from lbgen.deploy.watched_files import Watcher
     from lbgen.model import Fleet, Metrics
+    from lbgen.targets.inventory import Inventory
 
-    Answer = RuntimeStatus | CountedStatus | NoStatus
+    Answer = RuntimeStatus | WatchedStatus | CountedStatus | NoStatus
 
 _REDRAW = "\x1b[H\x1b[J"
 """To the upper left, and clear from there."""
@@ -58,9 +68,9 @@ class Wanted(NamedTuple):
 def command(console: Console, /, request: FleetRequest, **options: Any) -> int:  # noqa: ANN401 - click's
     """Show what runs now: each server's state, requests in flight, queue, rate and last check.
 
-    HAProxy tells it over its runtime socket, and where its servers differ from the fleet, or are not checked,
-    this is said. Open-source NGINX tells its connections and requests alone, by the metrics
-    listener. Exit 2: a balancer does not answer.
+    HAProxy tells it over its runtime socket, Envoy on its admin port; where their servers differ from
+    the fleet, or are not checked, this is said. Open-source NGINX tells its connections and requests
+    alone, by the metrics listener. Exit 2: a balancer does not answer.
     """
     wanted = Wanted(**options)
     interval = _interval(wanted.interval)
@@ -76,7 +86,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
 def _question(fleet: Fleet, request: FleetRequest, wanted: Wanted) -> Callable[[], Iterator[Answer]]:
     """Return what asks every balancer; raises `LbgenError` when there is none to ask."""
     sockets = places(fleet, wanted.sockets)
-    asked = _asked(fleet, request, sockets)
+    asked = _asked(fleet, request, sockets, only=bool(wanted.sockets))
     if not asked:
         ways = [
             *(f"{one.title} tells what runs on its runtime socket (--socket, or targets.{name}.runtime_socket"
@@ -89,20 +99,37 @@ def _question(fleet: Fleet, request: FleetRequest, wanted: Wanted) -> Callable[[
 
 
 def _asked(
-    fleet: Fleet, request: FleetRequest, sockets: tuple[str, ...]
+    fleet: Fleet, request: FleetRequest, sockets: tuple[str, ...], *, only: bool
 ) -> list[Callable[[], Iterator[Answer]]]:
-    """Return what asks each kind of balancer; raises `click.UsageError` for sockets of none of them."""
+    """Return what asks each kind of balancer; raises `click.UsageError` for sockets of none of them.
+
+    `only`: the sockets were named, and of what is seen by other ways nothing but metrics is asked for.
+    """
     asked: list[Callable[[], Iterator[Answer]]] = []
     if sockets:
         target = _with_sockets(fleet)
-        alone = fleet._replace(targets=(fleet.target(target),))
-        file = TARGETS[target].read(render(alone, target, secrets=StandInSecrets())[0].text)
+        file = _expected(fleet, target)
         asked.append(lambda: (runtime_status(target, place, file) for place in sockets))
+    if not only:
+        asked += [partial(_watched, watcher, _expected(fleet, watcher.target)) for watcher in watchers(fleet)]
     for name in (one.name for one in fleet.targets if TARGETS[one.name].abilities.metrics_status):
         written = name in request.targets or fleet.origins.written(("targets", name))
         if fleet.metrics is not None and (written or not sockets):
             asked.append(partial(_counted, name, fleet.metrics))
     return asked
+
+
+def _expected(fleet: Fleet, target: str) -> Inventory:
+    """Return what a target's files say of servers when the fleet is in effect."""
+    alone = fleet._replace(targets=(fleet.target(target),))
+    files = render(alone, target, secrets=StandInSecrets())
+    watches = TARGETS[target].abilities.watches
+    texts = [file.text for file in files if not file.aside] if watches else [files[0].text]
+    return TARGETS[target].read("\n---\n".join(texts))
+
+
+def _watched(watcher: Watcher, file: Inventory) -> Iterator[Answer]:
+    yield watched_status(watcher, file)
 
 
 def _with_sockets(fleet: Fleet) -> str:
@@ -151,7 +178,9 @@ def _code(answers: list[Answer], wanted: Wanted) -> int:
     if any(isinstance(answer, NoStatus) for answer in answers):
         return 2
     differ = any(
-        isinstance(answer, RuntimeStatus) and (answer.differences or answer.unchecked) for answer in answers
+        (isinstance(answer, RuntimeStatus) and (answer.differences or answer.unchecked))
+        or (isinstance(answer, WatchedStatus) and answer.differences)
+        for answer in answers
     )
     return 1 if differ and wanted.exit_code else 0
 

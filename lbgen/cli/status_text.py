@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lbgen.deploy.running import UNRESOLVED
-from lbgen.deploy.status import NoStatus, RuntimeStatus
+from lbgen.deploy.status import NoStatus, RuntimeStatus, WatchedStatus
 from lbgen.problems import printable
 from lbgen.targets.registry import TARGETS
 
@@ -13,19 +13,32 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lbgen.deploy.running import RunningServer
-    from lbgen.deploy.status import CountedStatus
+    from lbgen.deploy.status import CountedStatus, WatchedServer
 
 _UNCHECKED = "is not checked: no health check of it has finished since HAProxy started"
 _HEAD = ("", "state", "weight", "in flight", "queued", "req/s", "last check")
+_WATCHED_HEAD = ("", "state", "weight", "in flight", "requests", "failed", "last check")
+_STATES = {"drain": "drained"}
 
 
-def text_of(status: RuntimeStatus | CountedStatus) -> str:
+def text_of(status: RuntimeStatus | WatchedStatus | CountedStatus) -> str:
     """Return what people read: what the balancer says cannot steer their terminal."""
-    return printable(_runtime(status) if isinstance(status, RuntimeStatus) else _counted(status))
+    if isinstance(status, RuntimeStatus):
+        return printable(_runtime(status))
+    return printable(_watched(status) if isinstance(status, WatchedStatus) else _counted(status))
 
 
-def value_of(status: RuntimeStatus | CountedStatus | NoStatus) -> dict[str, Any]:
+def value_of(status: RuntimeStatus | WatchedStatus | CountedStatus | NoStatus) -> dict[str, Any]:
     """Return the same as JSON's types."""
+    if isinstance(status, WatchedStatus):
+        return {
+            "target": status.target,
+            "place": status.place,
+            "version": status.version,
+            "uptime_s": status.uptime_s,
+            "pools": [_watched_pool_value(status, name) for name in status.servers],
+            "error": None,
+        }
     if isinstance(status, RuntimeStatus):
         return {
             "target": status.target,
@@ -69,8 +82,58 @@ def _server_value(server: RunningServer) -> dict[str, Any]:
     }
 
 
+def _watched_pool_value(status: WatchedStatus, name: str) -> dict[str, Any]:
+    servers = status.servers[name]
+    return {
+        "name": name,
+        "in_flight": sum(server.host.in_flight for server in servers),
+        "ejections": status.ejections.get(name, 0),
+        "servers": [
+            {
+                "name": server.name,
+                "address": server.host.address,
+                "state": server.host.state,
+                "backup": server.host.backup,
+                "weight": server.host.weight,
+                "in_flight": server.host.in_flight,
+                "connections": server.host.connections,
+                "requests": server.host.requests,
+                "failed": server.host.failed,
+                "check": server.host.check if server.checked else None,
+            }
+            for server in servers
+        ],
+        "differences": [
+            {"server": one.server, "difference": one.words} for one in status.differences if one.pool == name
+        ],
+    }
+
+
+def _watched(status: WatchedStatus) -> str:
+    lines = [_title(status)]
+    for name, servers in status.servers.items():
+        hosts = [server.host for server in servers]
+        sums = (f"{sum(getattr(host, key) for host in hosts)}" for key in ("in_flight", "requests", "failed"))
+        ejections = status.ejections.get(name, 0)
+        total = (f"pool {name}", "", "", *sums, f"{ejections} ejections" if ejections else "")
+        lines += ["", *_table([_WATCHED_HEAD, total, *map(_watched_row, servers)])]
+        lines += [f"  {one.server} {one.words}" for one in status.differences if one.pool == name]
+    return "\n".join(lines)
+
+
+def _watched_row(server: WatchedServer) -> tuple[str, ...]:
+    host = server.host
+    state = _STATES.get(host.state, host.state) + (" (backup)" if host.backup else "")
+    counts = (f"{host.weight}", f"{host.in_flight}", f"{host.requests}", f"{host.failed}")
+    return (f"  {server.name}", state, *counts, host.check if server.checked else "-")
+
+
+def _title(status: RuntimeStatus | WatchedStatus) -> str:
+    return f"{status.target} {status.version} at {status.place}, running for {_duration(status.uptime_s)}"
+
+
 def _runtime(status: RuntimeStatus) -> str:
-    lines = [f"{status.target} {status.version} at {status.place}, running for {_duration(status.uptime_s)}"]
+    lines = [_title(status)]
     for name, pool in status.pools.items():
         servers = [server for server in status.of(name) if not server.admin & UNRESOLVED]
         total = (f"pool {name}", "", "", f"{pool.in_flight}", f"{pool.queued}", f"{pool.rate}", "")

@@ -9,9 +9,7 @@ import click
 
 from lbgen.cli.inputs import load_fleet, usable_fleet
 from lbgen.cli.options import Command, fleet_options, format_option
-from lbgen.cli.sockets import edit, named_server, server_argument, socket_option, sockets_for
-from lbgen.deploy.drain import put_back
-from lbgen.deploy.runtime_socket import RuntimeSocket
+from lbgen.cli.sockets import balancers_for, edit, named_server, server_argument, socket_option
 from lbgen.model import State
 from lbgen.problems import LbgenError
 
@@ -19,6 +17,8 @@ if TYPE_CHECKING:
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.cli.sockets import Named
+    from lbgen.deploy.drain import BySocket
+    from lbgen.deploy.watched_files import Watcher
     from lbgen.model import Fleet
 
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 def command(
     console: Console, /, request: FleetRequest, which: str, sockets: tuple[str, ...], form: str
 ) -> int:
-    """Take a drained server back into rotation while HAProxy runs.
+    """Take a drained server back into rotation while the balancers run.
 
     Exit 2: a balancer does not answer; the others are done.
     """
     fleet = usable_fleet(console, load_fleet(console, request), request)
     named = named_server(fleet, which)
-    places = sockets_for(fleet, sockets, named, "up")
+    balancers = balancers_for(fleet, sockets, named, "up")
     _refuse_what_the_fleet_says(fleet, named)
-    found = [_put_back(place, named) for place in places]
+    found = [_put_back(one, named) for one in balancers]
     for one in found:
         if one["error"]:
             console.error(str(one["error"]))
@@ -59,12 +59,12 @@ def _refuse_what_the_fleet_says(fleet: Fleet, named: Named) -> None:
         )
 
 
-def _put_back(place: str, named: Named) -> dict[str, str | None]:
+def _put_back(balancer: BySocket | Watcher, named: Named) -> dict[str, str | None]:
     try:
-        server = put_back(RuntimeSocket(place), named.pool.name, named.name)
+        status, check = balancer.put_back(named.pool.name, named.name)
     except LbgenError as error:
-        return {"socket": place, "status": None, "check": None, "error": str(error)}
-    return {"socket": place, "status": server.status, "check": server.check or None, "error": None}
+        return {"socket": balancer.place, "status": None, "check": None, "error": str(error)}
+    return {"socket": balancer.place, "status": status, "check": check or None, "error": None}
 
 
 def _words(one: dict[str, str | None], named: Named, *, alone: bool) -> str:

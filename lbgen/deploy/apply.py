@@ -21,6 +21,7 @@ from lbgen.deploy.live import change, obstacle
 from lbgen.deploy.lock import RefusedError, locked
 from lbgen.deploy.plan import MAX_CHANGE, make_plan
 from lbgen.deploy.reload import HungError
+from lbgen.deploy.watched_files import files_with_held
 from lbgen.files import tidy, write_files
 from lbgen.problems import LbgenError
 from lbgen.reading import read_text
@@ -83,7 +84,10 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
     """
     with locked(job.directory, say):
         _tidy(job.directory)
+        files, held = files_with_held(job.target, job.directory, job.files)
+        job = job._replace(files=files)
         plan = make_plan(job.target, job.directory, job.files, socket=job.socket is not None, again=job.again)
+        plan = plan._replace(kept=held)
         _refuse_unwanted(plan, job)
         job = _to_start(job)
         if plan.is_empty:
@@ -240,6 +244,8 @@ def _restarts(plan: Plan) -> bool:
 
 def _watched(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
     """See the new files taken by a program that watches them; return whether they take effect."""
+    for one in plan.kept:
+        say(f"{job.target}: {one.words}")
     if job.silent():
         say(f"{job.target}: nothing listens yet; say how to start it with --start")
         return False

@@ -1,9 +1,9 @@
-"""Taking a server out of HAProxy's rotation while it runs, and waiting for its last request."""
+"""Taking a server out of rotation while the balancers run, and waiting for its last request."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from lbgen.deploy.running import FORCED_DRAIN, FORCED_MAINT, running
 from lbgen.deploy.runtime_socket import RuntimeSocket
@@ -20,15 +20,15 @@ SETTLE_S = 0.1
 
 
 class Seen(NamedTuple):
-    """What one balancer's socket said last."""
+    """What one balancer said last."""
 
     place: str
     in_flight: int | None = None
     """None: not known."""
     error: str = ""
     pid: str = ""
-    uptime_s: int = 0
-    """How long its process ran when the drain began."""
+    uptime_s: int | None = None
+    """How long its process ran when the drain began; None: no reload makes another one."""
     last: bool = False
     """No other server of the pool is in rotation."""
 
@@ -54,8 +54,22 @@ class Outcome(NamedTuple):
         return tuple(one for one in self.seen if one.error)
 
 
+class Balancer(Protocol):
+    """One running balancer."""
+
+    @property
+    def place(self) -> str:
+        """Where it is asked."""
+
+    def taken_out(self, pool: str, name: str, *, bound: bool) -> Seen:
+        """Take a server out of rotation; raises `LbgenError`."""
+
+    def look(self, last: Seen, pool: str, name: str) -> Seen:
+        """Look at it again; raises `LbgenError` when it is not known any more whether it is out and idle."""
+
+
 def drain(  # noqa: PLR0913 - the server, and how to wait
-    places: Sequence[str],
+    balancers: Sequence[Balancer],
     pool: str,
     name: str,
     *,
@@ -70,10 +84,10 @@ def drain(  # noqa: PLR0913 - the server, and how to wait
     the outcome; an exception, such as a keyboard interrupt, leaves the server out.
     """
     begin = time.monotonic()
-    seen = tuple(_taken_out(place, pool, name, bound=bound) for place in places)
+    seen = tuple(_taken_out(one, pool, name, bound=bound) for one in balancers)
     time.sleep(SETTLE_S)
     while True:
-        seen = tuple(_look(one, pool, name) for one in seen)
+        seen = tuple(_look(one, last, pool, name) for one, last in zip(balancers, seen, strict=True))
         outcome = Outcome(seen, time.monotonic() - begin)
         report(outcome)
         if all(one.idle or one.error for one in seen) or outcome.waited_s >= timeout_s:
@@ -81,18 +95,56 @@ def drain(  # noqa: PLR0913 - the server, and how to wait
         time.sleep(min(POLL_S, max(begin + timeout_s - time.monotonic(), 0)))
 
 
-def _taken_out(place: str, pool: str, name: str, *, bound: bool) -> Seen:
+def _taken_out(balancer: Balancer, pool: str, name: str, *, bound: bool) -> Seen:
     try:
-        socket = RuntimeSocket(place)
+        return balancer.taken_out(pool, name, bound=bound)
+    except LbgenError as error:
+        return Seen(balancer.place, error=str(error))
+
+
+def _look(balancer: Balancer, last: Seen, pool: str, name: str) -> Seen:
+    """Look at one balancer again; one that failed before is left alone."""
+    if last.error:
+        return last
+    try:
+        return balancer.look(last, pool, name)
+    except LbgenError as error:
+        return last._replace(in_flight=None, error=str(error))
+
+
+class BySocket(NamedTuple):
+    """A HAProxy behind its runtime socket."""
+
+    place: str
+
+    def taken_out(self, pool: str, name: str, *, bound: bool) -> Seen:
+        """Drain the server, or put it into maintenance where clients are bound to it."""
+        socket = RuntimeSocket(self.place)
         servers = running(socket)
         server = _named(socket, servers, pool, name)
         others = (one for (of, other), one in servers.items() if of == pool and other != name)
         last = not any(one.state == "up" for one in others)
         info = socket.info()
         take_out(socket, server, "maint" if bound else "drain")
-    except LbgenError as error:
-        return Seen(place, error=str(error))
-    return Seen(place, server.in_flight, pid=info.pid, uptime_s=info.uptime_s, last=last)
+        return Seen(self.place, server.in_flight, pid=info.pid, uptime_s=info.uptime_s, last=last)
+
+    def look(self, last: Seen, pool: str, name: str) -> Seen:
+        """Count what is in flight and waits there."""
+        socket = RuntimeSocket(self.place)
+        server = the_server(socket, pool, name)
+        pid = socket.info().pid
+        if not server.admin & (FORCED_DRAIN | FORCED_MAINT):
+            raise LbgenError(f"{self.place}: {pool}/{name} was put back by somebody else")
+        if pid != last.pid and not last.idle:
+            raise LbgenError(
+                f"{self.place}: HAProxy was reloaded: what its old process still finishes cannot be seen"
+            )
+        return last._replace(in_flight=server.in_flight + server.queued, pid=pid)
+
+    def put_back(self, pool: str, name: str) -> tuple[str, str]:
+        """Take the server back; return its status then, in HAProxy's word, and its last check."""
+        server = put_back(RuntimeSocket(self.place), pool, name)
+        return server.status, server.check
 
 
 def take_out(socket: RuntimeSocket, server: RunningServer, state: str) -> None:
@@ -127,25 +179,3 @@ def _named(
     names = ", ".join(other for of, other in servers if of == pool)
     there = f"pool {pool} has {names}" if names else f"it has no pool {pool}"
     raise LbgenError(f"{socket.place}: runs no server {pool}/{name}: {there}")
-
-
-def _look(last: Seen, pool: str, name: str) -> Seen:
-    """Look at one balancer again; one that failed before is left alone."""
-    if last.error:
-        return last
-    try:
-        socket = RuntimeSocket(last.place)
-        server = the_server(socket, pool, name)
-        pid = socket.info().pid
-    except LbgenError as error:
-        return last._replace(in_flight=None, error=str(error))
-    if not server.admin & (FORCED_DRAIN | FORCED_MAINT):
-        return last._replace(
-            in_flight=None, error=f"{last.place}: {pool}/{name} was put back by somebody else"
-        )
-    if pid != last.pid and not last.idle:
-        return last._replace(
-            in_flight=None,
-            error=f"{last.place}: HAProxy was reloaded: what its old process still finishes cannot be seen",
-        )
-    return last._replace(in_flight=server.in_flight + server.queued, pid=pid)

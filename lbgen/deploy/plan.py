@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.deploy.backup import Backup
 from lbgen.deploy.change import RELOAD, RESTART, UNFINISHED, Change
 from lbgen.deploy.changes import changes_of, inventories
+from lbgen.deploy.watched_files import files_with_held
 from lbgen.files import compare, diff
 from lbgen.render import fingerprint
 
@@ -88,13 +89,14 @@ def make_plan(
 
     `again` renders another fleet in the same way: so is told what lies there otherwise than its fleet says.
     """
+    files, held = files_with_held(target, directory, files)
     compared = tuple(compare(directory, files))
     said = inventories(target, directory, compared)
     changes = changes_of(target, directory, compared, said, socket=socket, again=again)
     if unfinished := Backup(directory, files[0].path).unfinished:
         changes.append(Change("changed", UNFINISHED))
     losses = tuple(_losses(*said))
-    return Plan(target, tuple(changes), compared, losses, _digest(directory, compared), unfinished)
+    return Plan(target, tuple(changes), compared, losses, _digest(directory, compared), unfinished, kept=held)
 
 
 def _digest(directory: Path, changes: Sequence[FileChange]) -> str:

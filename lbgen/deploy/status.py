@@ -1,4 +1,4 @@
-"""What runs now: servers by a runtime socket, or the little that a metrics listener counts."""
+"""What runs now: servers by a runtime socket or a page, or the little that a metrics listener counts."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from base64 import b64encode
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.deploy.differences import differences
+from lbgen.deploy.differences import Difference, differences
 from lbgen.deploy.running import pools_of, servers_of
 from lbgen.deploy.runtime_socket import RuntimeSocket
 from lbgen.problems import LbgenError
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from lbgen.deploy.differences import Difference
     from lbgen.deploy.running import RunningPool, RunningServer
+    from lbgen.deploy.watched_files import Watcher
     from lbgen.model import Metrics
     from lbgen.secret_values import RealSecrets
-    from lbgen.targets.inventory import Inventory
+    from lbgen.targets.inventory import Inventory, ServerEntry
+    from lbgen.targets.watching import RunningHost
     from lbgen.units import Address
 
 STUB_STATUS = "/stub_status"
@@ -58,6 +59,30 @@ class RuntimeStatus(NamedTuple):
     def of(self, pool: str) -> list[RunningServer]:
         """Return a pool's servers."""
         return [server for (name, _), server in self.servers.items() if name == pool]
+
+
+class WatchedServer(NamedTuple):
+    """A server as the program tells of it, with what the fleet calls it."""
+
+    name: str
+    host: RunningHost
+    checked: bool
+    """The fleet has its health checked."""
+
+
+class WatchedStatus(NamedTuple):
+    """What one process runs that watches its files."""
+
+    target: str
+    place: str
+    version: str
+    uptime_s: int
+    servers: Mapping[str, tuple[WatchedServer, ...]]
+    """By pool."""
+    ejections: Mapping[str, int]
+    """By pool, since it is known."""
+    differences: tuple[Difference, ...]
+    """From what the fleet says."""
 
 
 class CountedStatus(NamedTuple):
@@ -102,6 +127,61 @@ def runtime_status(target: str, place: str, file: Inventory) -> RuntimeStatus | 
         servers,
         tuple(differences(file, servers)),
     )
+
+
+def watched_status(watcher: Watcher, file: Inventory) -> WatchedStatus | NoStatus:
+    """Ask one balancer that watches its files; `file`: what should run."""
+    try:
+        process = watcher.process()
+    except LbgenError as error:
+        return NoStatus(watcher.target, watcher.place, str(error))
+    servers, differing = {}, list[Difference]()
+    for pool in watcher.fleet.pools:
+        entries = file.pools[pool.name].servers if pool.name in file.pools else {}
+        hosts = [host for host in process.hosts if host.pool == pool.name]
+        names = {entry.address: name for name, entry in entries.items()}
+        found = tuple(
+            WatchedServer(names.get(_said(host), host.address), host, pool.health is not None)
+            for host in hosts
+        )
+        servers[pool.name] = found
+        differing += _differing(
+            pool.name, entries, found, discovers=bool(pool.discover and pool.discover.dns)
+        )
+    return WatchedStatus(
+        watcher.target,
+        watcher.place,
+        process.version,
+        process.uptime_s,
+        servers,
+        process.ejections,
+        tuple(differing),
+    )
+
+
+def _said(host: RunningHost) -> str:
+    """Return a running server's address as the file says it: by its name, where it has one."""
+    return f"{host.hostname}:{host.address.rpartition(':')[2]}" if host.hostname else host.address
+
+
+def _differing(
+    pool: str, entries: Mapping[str, ServerEntry], running: tuple[WatchedServer, ...], *, discovers: bool
+) -> Iterator[Difference]:
+    by_name = {server.name: server.host for server in running}
+    for name, entry in entries.items():
+        if name not in by_name:
+            yield Difference(pool, name, "is in the fleet and does not run")
+            continue
+        host = by_name[name]
+        if host.weight != entry.weight:
+            yield Difference(pool, name, f"runs with weight {host.weight}, in the fleet {entry.weight}")
+        if host.state == "drain" and entry.state == "up":
+            yield Difference(pool, name, "was drained at run time")
+        elif entry.state != "up" and host.state == "up":
+            yield Difference(pool, name, f"is in rotation, in the fleet it is {entry.state}")
+    for name in by_name.keys() - entries.keys():
+        if not discovers:
+            yield Difference(pool, name, "runs and is not in the fleet")
 
 
 def counted_status(target: str, metrics: Metrics, secrets: RealSecrets) -> CountedStatus | NoStatus:

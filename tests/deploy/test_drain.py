@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lbgen.deploy import drain as module
-from lbgen.deploy.drain import Outcome, drain, put_back
+from lbgen.deploy.drain import BySocket, Outcome, drain, put_back
 from lbgen.deploy.runtime_socket import RuntimeSocket
 from lbgen.problems import LbgenError
 from tests.deploy.fake_haproxy import FakeHaproxy, Server
@@ -20,7 +20,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def drained(*balancers: FakeHaproxy, timeout_s: float = 20, bound: bool = False, name: str = "a") -> Outcome:
-    places = [str(one.path) for one in balancers]
+    places = [BySocket(str(one.path)) for one in balancers]
     return drain(places, "chat", name, bound=bound, timeout_s=timeout_s, report=lambda _: None)
 
 
@@ -31,7 +31,7 @@ def test_waits_for_the_last_request_of_every_balancer(tmp_path: Path) -> None:
         FakeHaproxy(tmp_path / "2", a=Server(in_flight=4)) as two,
     ):
         outcome = drain(
-            [str(one.path), str(two.path)],
+            [BySocket(str(one.path)), BySocket(str(two.path))],
             "chat",
             "a",
             timeout_s=20,
@@ -78,7 +78,11 @@ def test_bound_clients_are_kept_away_by_maintenance(tmp_path: Path) -> None:
 def test_a_silent_balancer_does_not_stop_the_others(tmp_path: Path) -> None:
     with FakeHaproxy(tmp_path / "1", a=Server(in_flight=3)) as one:
         outcome = drain(
-            [str(tmp_path / "nobody"), str(one.path)], "chat", "a", timeout_s=20, report=lambda _: None
+            [BySocket(str(tmp_path / "nobody")), BySocket(str(one.path))],
+            "chat",
+            "a",
+            timeout_s=20,
+            report=lambda _: None,
         )
     assert [seen.place for seen in outcome.silent] == [str(tmp_path / "nobody")]
     assert outcome.in_flight == 0
@@ -101,7 +105,7 @@ def test_a_reload_in_between_is_not_taken_for_the_end(tmp_path: Path) -> None:
         def report(_: Outcome) -> None:
             one.pid, one.servers["a"].in_flight = 101, 0
 
-        outcome = drain([str(one.path)], "chat", "a", timeout_s=20, report=report)
+        outcome = drain([BySocket(str(one.path))], "chat", "a", timeout_s=20, report=report)
     assert "HAProxy was reloaded" in outcome.silent[0].error
 
 
@@ -111,7 +115,7 @@ def test_somebody_else_puts_it_back(tmp_path: Path) -> None:
         def report(_: Outcome) -> None:
             one.servers["a"].admin = 0
 
-        outcome = drain([str(one.path)], "chat", "a", timeout_s=20, report=report)
+        outcome = drain([BySocket(str(one.path))], "chat", "a", timeout_s=20, report=report)
     assert "put back by somebody else" in outcome.silent[0].error
 
 

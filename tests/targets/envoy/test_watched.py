@@ -1,0 +1,65 @@
+"""Servers taken out in the watched file of their pool."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from lbgen.fleet.load import load
+from lbgen.fleet.source import Source
+from lbgen.render import render
+from lbgen.targets.envoy.read import read
+from lbgen.targets.envoy.watched import WATCHED
+
+SERVERS = """
+pools:
+  chat:
+    health: {port: 9000}
+    servers: ["10.0.0.1:80", {address: "10.0.0.2:80", name: "8001", weight: 3},
+      {address: "[fd00::1]:80", name: six, backup: true}, {address: "10.0.0.9:80", name: fleet, state: drain}]
+"""
+
+
+@pytest.fixture(params=["rendered", "written anew"])
+def text(request: pytest.FixtureRequest) -> str:
+    fleet = load([Source("f", SERVERS)], environ={}, targets=("envoy",)).fleet
+    assert fleet is not None
+    (found,) = [one.text for one in render(fleet, "envoy") if one.path == "endpoints/chat.yaml"]
+    # By hand, or by a program: long-winded, and with the keys in another order.
+    return found if request.param == "rendered" else yaml.safe_dump(yaml.safe_load(found))
+
+
+def states(text: str) -> dict[str, str]:
+    return {name: entry.state for name, entry in read(text).pools["chat"].servers.items()}
+
+
+def test_servers_go_out_and_come_back(text: str) -> None:
+    before = states(text)
+    for name in before.keys() - {"fleet"}:
+        out = WATCHED.hold(text, {name})
+        assert states(out) == before | {name: "drain"}
+        assert WATCHED.holds(out) == {name}
+        assert WATCHED.hold(out, {name}) == out
+        assert WATCHED.hold(out, ()) == text
+    both = WATCHED.hold(text, {"10.0.0.1", "six"})
+    assert WATCHED.hold(both, {"six"}) == WATCHED.hold(text, {"six"})
+
+
+def test_what_the_fleet_takes_out_is_not_ours(text: str) -> None:
+    assert WATCHED.holds(text) == frozenset()
+    assert WATCHED.hold(text, {"fleet"}) == text
+
+
+def test_unknown_servers_and_other_texts() -> None:
+    with pytest.raises(ValueError, match="has no server gpu"):
+        WATCHED.hold("resources: []", {"gpu"})
+    with pytest.raises(ValueError, match="is no YAML"):
+        WATCHED.hold("{", {"gpu"})
+    for odd in ("", "{", "[]", "resources: 5", "resources: [{endpoints: 5}]"):
+        assert WATCHED.holds(odd) == frozenset()
+
+
+@pytest.mark.parametrize("page", ["", "[]", "{}", '{"version": 5}', "5"], ids=repr)
+def test_pages_that_are_none_of_envoys(page: str) -> None:
+    with pytest.raises(ValueError, match=r"Expecting value|is no mapping|names no version"):
+        WATCHED.process((page, page, page))
