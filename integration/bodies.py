@@ -49,6 +49,10 @@ def _member(value: str) -> bytes:
     return b'{"s":' + value.encode() + b',"model":"m"}'
 
 
+def _text(name: str, text: str) -> bytes:
+    return f'{{"model":"m","messages":[{{"role":"user","content":"Hi"}}],"{name}":"{text}"}}'.encode()
+
+
 def _system(parts: str) -> bytes:
     """Return a chat whose system prompt is a list of what are no parts."""
     return f'{{"model":"m","messages":[{{"role":"system","content":[{parts}]}}]}}'.encode()
@@ -90,6 +94,10 @@ HOSTILE: Mapping[str, Callable[[int], bytes]] = {
     "numbers in a list": lambda size: _system("1," * (size // 2) + "1"),
     "objects that never end": lambda size: b'{"messages":[' + (b'{"a":' + b"null," * 100) * (size // 505),
     "\\u0061 in names": lambda size: _names(rb"\u0061" * 32, size),
+    "a long model": lambda size: _text("model", "m" * size),
+    "a long name of a conversation": lambda size: _text("prompt_cache_key", "m" * size),
+    "a long system prompt in parts": lambda size: _system('{"type":"text","text":"%s"}' % ("m" * size)),
+    "a long system prompt by itself": lambda size: _text("system", "m" * size),
     "digits throughout": lambda size: _member("1" * size),
     "structure and no JSON": lambda size: b"{}[]:," * (size // 6),
     "quotes and no JSON": lambda size: b'"' * size,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.strategies.prefix import PrefixParameters
 from lbgen.targets.nginx import bodies
-from lbgen.targets.nginx.bodies import first_of
+from lbgen.targets.nginx.bodies import Found, first_found, first_of
 from lbgen.targets.nginx.conditions import header_variable
 from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.names import serving
@@ -152,14 +152,16 @@ def _places(settings: TargetSettings, pool: Pool) -> list[dict[str, object]]:
 
 def _mapped(made: Assembly, pool: Pool) -> Syntax:
     by = PrefixParameters.of(pool.strategy.parameters)
-    ways = [header_variable(name) for name in by.headers] if by.by_conversation else []
+    name = f"$lb_home_of_{made.upstreams[pool.name].replace('-', '_')}"
+    ways = []
     if by.by_conversation:
-        ways.append(bodies.conversation_key(made))
+        names = [*map(header_variable, by.headers), bodies.cache_key(made)]
+        ways = [Found.short(first_of(made, f"{name}_named", names)), bodies.opening(made)]
     if by.prompt:
         kind = "first_bytes" if by.prompt == "first_bytes" else "system_prompt"
         ways.append(bodies.prompt_key(made, kind, by.bytes))
-    key = first_of(made, f"$lb_home_of_{made.upstreams[pool.name].replace('-', '_')}", ways)
+    key = first_found(made, name, ways)
     if by.scope == "client":
-        entries = [('""', '""'), ("default", f'"$lb_client:{key}"')]
-        return made.map(key, f"{key}_by_client", entries)
-    return key
+        entries = [('""', '""'), ("default", f'"$lb_client:{key.text}"')]
+        return made.map(f'"{key.is_there}"', f"{name}_by_client", entries)
+    return key.text

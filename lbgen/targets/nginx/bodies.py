@@ -14,7 +14,7 @@ map sees it.
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.targets.nginx import forms, json_regex
 from lbgen.targets.nginx.json_regex import Member
@@ -82,13 +82,16 @@ def short(made: Assembly, read: Syntax, variable: str) -> Syntax:
     return made.map("$request_length", variable, [("default", read), (over, "hidden")])
 
 
-def member(made: Assembly, key: str, capture: str, value: str) -> Syntax:
-    """Return the variable with a member of the body's object; empty: there is none of that kind."""
+def member(made: Assembly, key: str, capture: str, value: str, part: str = "") -> Syntax:
+    """Return the variable with a member of the body's object; empty: there is none of that kind.
+
+    `part`: which of the captures, where the value has several.
+    """
     found = Member(key, f"{capture}_raw", value)
     if found not in made.members:
         made.members.append(found)
     # Asked by way of the map that sets the capture.
-    return made.map(BODY, f"${capture}", [("default", f"${found.capture}")])
+    return made.map(BODY, f"${capture}{part}", [("default", f"${found.capture}{part}")])
 
 
 def max_tokens(made: Assembly) -> Syntax:
@@ -110,45 +113,63 @@ def over_regex(number: int) -> str:
     return "|".join(ways)
 
 
-def prompt_key(made: Assembly, kind: str, octets: int) -> Syntax:
-    """Return the variable with the part of the body by which a prompt is told: empty where there is none.
+class Found(NamedTuple):
+    """A text of a request, and what tells whether there is one.
+
+    A map's source is copied and hashed, which takes 5 ms a MiB: long texts are values of maps alone.
+    """
+
+    text: Syntax
+    is_there: str
+    """Short variables, side by side: all of them are empty where there is no text."""
+
+    @classmethod
+    def short(cls, variable: Syntax) -> Found:
+        """Return a text that tells itself whether it is there."""
+        return cls(variable, variable)
+
+
+def prompt_key(made: Assembly, kind: str, octets: int) -> Found:
+    """Return the part of the body by which a prompt is told.
 
     ``system_prompt``: Anthropic's ``system``, else the first message; ``first_bytes``: the beginning of the
     messages. For completions without messages, the beginning of the prompt in both cases.
     """
     begun = json_regex.beginning(octets)
-    chat = [member(made, "messages", f"lb_messages_{octets}", begun)]
+    others = [Found.short(member(made, key, f"lb_{key}_{octets}", begun)) for key in ("prompt", "input")]
     if kind == "system_prompt":
-        chat = [*_systems(made), member(made, "messages", "lb_first_messages", json_regex.FIRST)]
-    others = [member(made, key, f"lb_{key}_{octets}", begun) for key in ("prompt", "input")]
-    return first_of(made, f"$lb_prompt_{kind}_{octets}", [*chat, *others])
+        ways = [_system(made), *others, _first(made)]
+    else:
+        ways = [Found.short(member(made, "messages", f"lb_messages_{octets}", begun)), *others]
+    return first_found(made, f"$lb_prompt_{kind}_{octets}", ways)
 
 
-def conversation_key(made: Assembly) -> Syntax:
-    """Return the variable with what tells a conversation in the body: empty where nothing does.
-
-    ``prompt_cache_key``; else the system prompt with the first message after it, as they are written.
-    """
-    system = first_of(made, "$lb_system_text", _systems(made))
-    openings = [_opening(made, key) for key in ("messages", "input")]
-    opening = first_of(made, "$lb_opening", openings)
-    whole = made.map(opening, "$lb_opened", [('""', '""'), ("default", f'"{system}{opening}"')])
-    return first_of(
-        made, "$lb_conversation", [member(made, "prompt_cache_key", "lb_cache_key", json_regex.TEXT), whole]
-    )
+def cache_key(made: Assembly) -> Syntax:
+    """Return the variable with the name that the body gives to a conversation."""
+    return member(made, "prompt_cache_key", "lb_cache_key", json_regex.TEXT)
 
 
-def _systems(made: Assembly) -> list[Syntax]:
-    keys = ("system", "instructions")
-    return [member(made, key, f"lb_{key}", json_regex.WHOLE) for key in keys]
+def opening(made: Assembly) -> Found:
+    """Return what tells a conversation without a name: the system prompt and the first message after it."""
+    system, first = _system(made), _first(made)
+    return Found(Syntax(f"{system.text}{first.text}{first.text}_then"), first.is_there)
 
 
-def _opening(made: Assembly, key: str) -> Syntax:
-    """Return the variable with the first message, and the second where the first is the system prompt."""
-    first = member(made, key, f"lb_first_{key}", json_regex.FIRST)
-    two = member(made, key, f"lb_two_{key}", json_regex.FIRST_TWO)
-    system = regex_word(r'~"role"\s*:\s*"(?:system|developer)"')
-    return made.map(first, f"$lb_opening_{key}", [("default", first), (system, two)])
+def _system(made: Assembly) -> Found:
+    """Return the system prompt of those who write it beside the messages, as it is written."""
+    return _read(made, ("system", "instructions"), "lb_system", json_regex.WHOLE)
+
+
+def _first(made: Assembly) -> Found:
+    """Return the first message, as it is written; a second one behind it where it is the system prompt."""
+    return _read(made, ("messages", "input"), "lb_first", json_regex.LIST)
+
+
+def _read(made: Assembly, keys: tuple[str, str], capture: str, kind: str) -> Found:
+    """Return what the last of these members holds, of which a request has one."""
+    for key in keys:
+        is_there = member(made, key, capture, kind, "_is")
+    return Found(Syntax(f"${capture}_raw"), is_there)
 
 
 def text_member(made: Assembly, path: str) -> Syntax:
@@ -161,9 +182,28 @@ def text_member(made: Assembly, path: str) -> Syntax:
 
 
 def first_of(made: Assembly, name: str, variables: list[Syntax]) -> Syntax:
-    """Return the variable with the first of these that is not empty."""
-    later = variables[-1]
-    for number, variable in list(enumerate(variables[:-1]))[::-1]:
+    """Return the variable with the first of these short texts that is not empty."""
+    return first_found(made, name, list(map(Found.short, variables))).text
+
+
+def first_found(made: Assembly, name: str, ways: list[Found]) -> Found:
+    """Return the first of these texts that is there."""
+    later = ways[-1]
+    for number, way in list(enumerate(ways[:-1]))[::-1]:
         own = f"{name}_{number}" if number else name
-        later = made.map(variable, own, [('""', later), ("default", variable)])
+        text = made.map(_source(way), own, [('""', _word(later)), ("default", _word(way))])
+        later = Found(text, way.is_there + later.is_there)
     return later
+
+
+def _source(found: Found) -> Syntax:
+    return _quoted(found.is_there)
+
+
+def _word(found: Found) -> Syntax:
+    return _quoted(found.text)
+
+
+def _quoted(variables: str) -> Syntax:
+    """Return variables that stand side by side as one word."""
+    return Syntax(variables if variables.count("$") == 1 else f'"{variables}"')
