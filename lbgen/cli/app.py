@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "import": "Make a fleet file of an existing nginx.conf or haproxy.cfg.",
     "simulate": "Predict what strategies would do to a pool, by simulation.",
     "size": "Say how many servers of which kind an objective takes, by simulation.",
+    "calibrate": "Measure how fast a running engine is, and write a profile of it.",
     "trial": "Measure what strategies do, with the real programs in front of mock GPU servers.",
     "mock-gpu": "Run one mock GPU server.",
     "plan": "Say what applying a fleet would change, in words of pools and servers.",

@@ -12,7 +12,7 @@ from lbgen.cli.options import Amount, Command, option
 from lbgen.descriptors import raise_descriptor_limit
 from lbgen.lab.faults import HEADER, KINDS
 from lbgen.problems import LbgenError
-from lbgen.simulate.servers.profiles import DEFAULT_PROFILE, NAMES, PROFILES
+from lbgen.simulate.servers.profiles import DEFAULT_PROFILE, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,11 +50,10 @@ EPILOG = "\n".join([
 @option("--model", multiple=True, help="A name for /v1/models; may be repeated. Default: mock.")
 @option(
     "--profile",
-    type=click.Choice(list(PROFILES)),
-    metavar="NAME",
+    metavar="NAME|FILE.yaml",
     default=DEFAULT_PROFILE,
     show_default=True,
-    help=f"How fast the GPU is: {', '.join(NAMES)}.",
+    help=f"How fast the GPU is: {', '.join(NAMES)}, or a file of lbgen calibrate.",
 )
 @option("--slots", type=click.IntRange(1, 100_000), help="Requests that it computes at once.")
 @option(

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 PAGE, PICTURE = ".html", ".svg"
 
 
-def expect_writable(name: str | None, *kinds: str) -> None:
+def expect_writable(name: str | None, *kinds: str, option: str = "--report") -> None:
     """Raise `LbgenError` when a report could not be written: before the work, not after it.
 
-    `kinds`: how its name may end, `PAGE` and `PICTURE`; raises `click.UsageError` for others.
+    `kinds`: how its name may end, such as `PAGE` and `PICTURE`; raises `click.UsageError` for others.
     """
     if name is None:
         return
     path = Path(name)
     if not name:
-        raise click.UsageError("--report names no file")
+        raise click.UsageError(f"{option} names no file")
     if path.suffix not in kinds:
-        raise click.UsageError(f"--report: name it {' or '.join(f'FILE{kind}' for kind in kinds)}")
+        raise click.UsageError(f"{option}: name it {' or '.join(f'FILE{kind}' for kind in kinds)}")
     if path.is_dir():
         raise LbgenError(f"{name}: cannot be written: it is a folder")
     if path.exists() and not path.is_file():

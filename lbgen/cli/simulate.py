@@ -99,8 +99,8 @@ DEFAULT_SEEDS = (1, 2, 3, 4, 5)
     "--profile",
     "profiles",
     multiple=True,
-    metavar="[GLOB=]NAME",
-    help=f"How fast the servers are (of a name like GLOB): {', '.join(NAMES)}.",
+    metavar="[GLOB=]PROFILE",
+    help=f"How fast the servers are (of a name like GLOB): {', '.join(NAMES)}, or FILE.yaml.",
 )
 @option(
     "--calibrate",

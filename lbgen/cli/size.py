@@ -93,8 +93,9 @@ class Wanted(NamedTuple):
     "--profile",
     "profiles",
     multiple=True,
-    metavar="[GLOB=]NAME",
-    help=f"Kinds of servers to size with: {', '.join(NAMES)}; may be repeated. With GLOB: those of the pool.",
+    metavar="[GLOB=]PROFILE",
+    help=f"Kinds of servers to size with: {', '.join(NAMES)}, or FILE.yaml; may be repeated. With GLOB: "
+    "those of the pool.",
 )
 @option(
     "--calibrate",

@@ -81,7 +81,7 @@ class Wanted(NamedTuple):
 @option("--requests", type=click.IntRange(1, MOST_REQUESTS), default=500, show_default=True,
         help="Requests of each run.")  # fmt: skip
 @option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Which requests are drawn.")
-@option("--profile", "profiles", multiple=True, metavar="[GLOB=]NAME", help="How fast the servers are.")
+@option("--profile", "profiles", multiple=True, metavar="[GLOB=]PROFILE", help="How fast the servers are.")
 @option("--slots", type=click.IntRange(1, 100_000), help="Requests that a server computes at once.")
 @option(
     "--fresh-connections",

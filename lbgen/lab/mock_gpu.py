@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from lbgen.descriptors import raise_descriptor_limit
 from lbgen.lab.faults import Fault
 from lbgen.lab.mock_server import MockGpu, Settings
-from lbgen.simulate.servers.profiles import DEFAULT_PROFILE, PROFILES
+from lbgen.simulate.servers.profiles import DEFAULT_PROFILE
 from lbgen.units import Address
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     line.add_argument("--host", default="0.0.0.0", help="address to listen on")  # noqa: S104 - for containers
     line.add_argument("--port", type=int, required=True, help="0: any free port")
     line.add_argument("--name", default="mock", help="stands in the header x-mock-server")
-    line.add_argument("--profile", default=DEFAULT_PROFILE, choices=PROFILES, help="how fast the GPU is")
+    line.add_argument("--profile", default=DEFAULT_PROFILE, help="how fast the GPU is")
     line.add_argument("--slots", type=int, help="requests in the batch at most (default: the profile's)")
     line.add_argument("--speed", type=float, default=1.0, help="virtual seconds in a second")
     line.add_argument("--model", action="append", help="a name for /v1/models (default: mock)")

@@ -16,8 +16,10 @@ from lbgen.lab.http_server import KEEP_ALIVE_S, Exchange, Request, Server
 from lbgen.lab.pace import Pace
 from lbgen.lab.record import Record, Seen
 from lbgen.lab.streaming import Job, stream
+from lbgen.problems import LbgenError
 from lbgen.simulate.servers.keyed import KeyedEngine
-from lbgen.simulate.servers.profiles import DEFAULT_PROFILE, NAMES, PROFILES
+from lbgen.simulate.servers.profile_file import profile_named
+from lbgen.simulate.servers.profiles import DEFAULT_PROFILE
 
 if TYPE_CHECKING:
     import ssl
@@ -196,9 +198,10 @@ class MockGpu:
     def _configure(self, settings: Settings) -> None:
         if settings.engine not in engine_metrics.NAMES:
             raise ValueError(f"no metrics of '{settings.engine}': one of {', '.join(engine_metrics.NAMES)}")
-        profile = PROFILES.get(settings.profile)
-        if profile is None:
-            raise ValueError(f"no profile is called '{settings.profile}': one of {', '.join(NAMES)}")
+        try:
+            profile = profile_named(settings.profile)
+        except LbgenError as error:
+            raise ValueError(str(error)) from None
         if not (
             settings.name.isascii() and settings.name.isprintable() and settings.name == settings.name.strip()
         ):

@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from lbgen.model import State, StrategyChoice
-from lbgen.problems import LbgenError
-from lbgen.simulate.servers.profiles import DEFAULT_PROFILE, NAMES, PROFILES
+from lbgen.simulate.servers.profile_file import profile_named
+from lbgen.simulate.servers.profiles import DEFAULT_PROFILE, PROFILES
 from lbgen.simulate.servers.setup import Detection, QueueSetup, ServerSetup, Setup
 from lbgen.strategies.registry import ALIASES, STRATEGIES
 from lbgen.targets.registry import TARGETS
@@ -31,7 +31,7 @@ def canonical(name: str) -> str | None:
 def setup_of(fleet: Fleet, pool: Pool, strategy: str, target: str | None, profiles: Sequence[str]) -> Setup:
     """Return the pool as one of the fleet's balancers sees it (`shared_out`) under another strategy.
 
-    `profiles` are names, or ``GLOB=NAME`` for the servers of that name; raises `LbgenError` for unknown ones.
+    `profiles` are names or files, or ``GLOB=NAME`` for the servers of that name; raises `LbgenError`.
     """
     known = STRATEGIES[strategy]
     able = TARGETS[target].abilities if target else IDEAL
@@ -57,15 +57,14 @@ def _further(fleet: Fleet, pool: Pool, strategy: str, target: str | None) -> Map
 
 
 def profile_of(server: str, texts: Sequence[str]) -> Profile:
-    """Return the last profile that fits a server; raises `LbgenError` for a name that does not exist."""
-    chosen = DEFAULT_PROFILE
+    """Return the last profile that fits a server, by name or from a file; raises `LbgenError` for none."""
+    chosen = PROFILES[DEFAULT_PROFILE]
     for text in texts:
         glob, _, name = text.rpartition("=")
-        if name not in PROFILES:
-            raise LbgenError(f"'{name}' is not a profile: there are {', '.join(NAMES)}")
+        profile = profile_named(name)
         if not glob or fnmatchcase(server, glob):
-            chosen = name
-    return PROFILES[chosen]
+            chosen = profile
+    return chosen
 
 
 def _server(pool: Pool, server: Server, profile: Profile) -> ServerSetup:

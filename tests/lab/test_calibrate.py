@@ -1,0 +1,74 @@
+"""Probing an engine whose speed is known."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from lbgen.lab.calibrate import Limits, Probing
+from lbgen.problems import LbgenError
+from lbgen.simulate.servers.fit import fitted
+from lbgen.simulate.servers.profiles import PROFILES
+
+
+def probing(url, **limits):
+    values = {"in_flight": 8, "prompt_tokens": 2000, "seconds": 60.0} | limits
+    return Probing(url, None, {}, Limits(**values), lambda _: None)
+
+
+def test_it_finds_what_the_mock_was_told(with_lab):
+    """Wide bounds: the machine may be busy, and the mock waits on a clock of its own."""
+    truth = PROFILES["plain-prompts"]._replace(slots=4)
+    probes = with_lab(lambda lab: probing(lab.url).run(), speed=1.0, profile="plain-prompts", slots=4)
+    found = fitted(probes, PROFILES["h100-8b"])
+    assert found.slots == 4
+    assert found.prefix_cache is True
+    assert truth.step * 0.7 < found.step < truth.step * 2
+    assert truth.per_prefill_token * 0.7 < found.per_prefill_token < truth.per_prefill_token * 2
+    assert [one.in_flight for one in probes.batches] == [1, 2, 4]
+    assert probes.prompts[-1].tokens == pytest.approx(2000, rel=0.1)
+
+
+def test_the_time_limit_leaves_what_was_measured(with_lab):
+    async def run(lab):
+        one = probing(lab.url, seconds=0.0)
+        return await one.run(), one.stopped
+
+    probes, stopped = with_lab(run)
+    assert stopped
+    assert len(probes.batches) == 1
+    assert (probes.prompts, probes.deep, probes.slots) == ((), (), None)
+
+
+def test_prompts_that_are_refused_end_the_longer_ones(with_lab):
+    async def run(lab):
+        one = probing(lab.url, in_flight=1)
+        send = one._ask
+
+        async def ask(prompt, tokens, *, may_fail=False):
+            words = prompt if isinstance(prompt, int) else prompt.count(" ") + 1
+            return None if may_fail and words > 500 else await send(prompt, tokens, may_fail=may_fail)
+
+        one._ask = ask
+        return await one.run()
+
+    assert 1 <= len(with_lab(run).prompts) < 4
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/completions"])
+@pytest.mark.parametrize(
+    ("fault", "says"), [({"kind": "status", "status": 503}, "answered 503"), ({"kind": "reset"}, "")]
+)
+def test_an_engine_that_fails_is_named(with_lab, fault, says, path):
+    async def run(lab):
+        await lab.command("POST", "faults", path=path, **fault)
+        return await probing(lab.url).run()
+
+    with pytest.raises(LbgenError, match=rf"127\.0\.0\.1.*{says}"):
+        with_lab(run)
+
+
+def test_nobody_there():
+    with pytest.raises(LbgenError, match="say --model"):
+        asyncio.run(probing("http://127.0.0.1:1").run())
