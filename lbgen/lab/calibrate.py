@@ -209,7 +209,7 @@ class Probing:
 
 
 async def _stream(answer: aiohttp.ClientResponse, begin: float, text: str) -> Stream:
-    """Read a stream; where the engine tells no `usage`, an event or four bytes of a prompt count as a token."""
+    """Read a stream; without `usage` in it, an event or four bytes of a prompt count as a token."""
     times: list[float] = []
     usage: Mapping[str, Any] = {}
     async for line in answer.content:
