@@ -163,6 +163,25 @@ def test_kv_cache_is_tried_with_the_agent(images: list[str], tmp_path: Path) -> 
     assert result["prefix_hit_ratio"] == pytest.approx(result["predicted"]["prefix_hit_ratio"], abs=0.15)
 
 
+@pytest.mark.parametrize(
+    "named", [{"body": "$.metadata.user_id"}, {"learn": {"header": "Mcp-Session-Id"}}, {"insert": "lb"}],
+    ids=lambda named: next(iter(named)),
+)  # fmt: skip
+def test_sessions_stay_whoever_names_them(
+    named: dict[str, object], images: list[str], tmp_path: Path
+) -> None:
+    fleet = chat()
+    fleet["pools"]["chat"]["strategy"] = {"name": "session", "strict": True, **named}
+    done = _trial(
+        tmp_path, fleet, *images, "-t", "haproxy", "--strategy=session", "--requests=48", "--format=json",
+        "--workload=agents:sessions=12,turns=4", "--profile=plain-prompts", "--expect=errors<1",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)["results"]
+    # Turns that went anywhere would find a half of it.
+    assert result["prefix_hit_ratio"] == pytest.approx(result["predicted"]["prefix_hit_ratio"], abs=0.1)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_refused_file_is_told_in_its_own_words(target: str, images: list[str], tmp_path: Path) -> None:
     level = {"nginx": "http", "haproxy": "global"}[target]

@@ -55,6 +55,10 @@ class Planned(NamedTuple):
     """Whose key it has, for whoever asks afterwards."""
     origin: object = None
     """What it was made from, for whoever made it."""
+    fields: Mapping[str, object] = {}
+    """Further members of the body."""
+    leaving: Callable[[Planned], Planned] | None = None
+    """Makes of it what is sent, for what is only known when it leaves."""
 
 
 @dataclass(slots=True)
@@ -194,9 +198,11 @@ async def session(
 
 async def send(client: aiohttp.ClientSession, url: str, planned: Planned, begin: float) -> Result:
     """Send one request now; every failure ends up in the result."""
+    planned = planned.leaving(planned) if planned.leaving else planned
     result = Result(planned, started_s=time.monotonic() - begin)
     body = {"model": planned.model, "stream": planned.stream, "max_tokens": planned.output_tokens,
-            "prompt" if isinstance(planned.prompt, str) else "messages": planned.prompt}  # fmt: skip
+            "prompt" if isinstance(planned.prompt, str) else "messages": planned.prompt,
+            **planned.fields}  # fmt: skip
     headers: LooseHeaders = {"content-type": "application/json", **planned.headers}
     try:
         async with client.post(

@@ -52,6 +52,8 @@ class Settings:
     """What the KV cache holds; None: the profile's."""
     changes: Mapping[str, float] = field(default_factory=dict)
     """Other figures of the profile (`lbgen.simulate.servers.profiles.Profile`), in place of its own."""
+    names_sessions: str | None = None
+    """The header in which an answer names the session of a request that names none."""
 
 
 class MockGpu:
@@ -111,6 +113,7 @@ class MockGpu:
         ask = openai_api.read(exchange.request.path, exchange.request.body, self.settings.models[0])
         self.record.prompt_tokens += ask.prompt_tokens
         self._number += 1
+        headers = (*self._headers, *self._session_of(exchange.request))
         source = Pace.of(exchange.request) or self.gpu
         kept = ask.continued if self._caches else b""
         generation = source.submit(ask.prompt_tokens, ask.output_tokens, kept)
@@ -118,13 +121,20 @@ class MockGpu:
         job = Job(exchange, seen, ask, openai_api.Answer(ask, self._number), generation, fault)
         try:
             if ask.stream:
-                return await stream(job, source, self._headers, self.settings.chunk_s)
+                return await stream(job, source, headers, self.settings.chunk_s)
             await generation.ended
             seen.tokens = ask.output_tokens
-            await self._respond(exchange, 200, job.answer.whole())
+            await exchange.respond(200, job.answer.whole(), (*headers, *openai_api.JSON))
         finally:
             source.cancel(generation)
         return "ok"
+
+    def _session_of(self, request: Request) -> tuple[Header, ...]:
+        """Return the header that names a session which begins."""
+        name = self.settings.names_sessions
+        if name is None or request.header(name.lower()):
+            return ()
+        return ((name, f"{self.settings.name}-{self._number}"),)
 
     # everything else
 

@@ -220,3 +220,12 @@ def test_a_thousand_streams_at_once(with_lab):
     assert [result.error or result.status for result in results if not result.ok] == []
     assert (state["outcomes"], state["generated_tokens"]) == ({"ok": 1000}, 30_000)
     assert state["most_in_flight"] > 500
+
+
+def test_it_names_the_sessions_that_have_no_name(with_lab):
+    planned = [load.Planned(0, 1), load.Planned(0, 1), load.Planned(0, 1, headers={"x-s": "mine"})]
+    results = with_lab(lambda lab: load.run(lab.url, planned), names_sessions="X-S")
+    names = [result.headers.get("X-S") for result in results]
+    assert all(names[:2])
+    assert names[0] != names[1]
+    assert names[2] is None

@@ -208,7 +208,7 @@ def _measured(made: Plan, found: Answer, row: Row, run: Run, detail: Callable[[s
 def _once(made: Plan, found: Answer, run: Run, factor: float) -> measure.Taken:
     question = made.question
     requests = question.workload.requests(question.seeds[0], found.rate_per_s, question.requests)
-    sent = measure.Load(run.sender.planned(requests, factor), run.sender.follow, run.fresh)
+    sent = measure.Load(run.sender.planned(requests, factor), run.sender.follow, run.fresh, run.sender.mock)
     taken = measure.measure(run.serving, sent, run.servers, factor)
     if question.workload.clients is None:
         return taken

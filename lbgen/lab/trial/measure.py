@@ -62,6 +62,8 @@ class Load(NamedTuple):
     follow: load.Follow | None = None
     fresh: bool = False
     """Each request has a connection of its own."""
+    mock: Mapping[str, object] = {}
+    """Settings of the mock GPU servers."""
 
 
 def measure(serving: Serving, sent: Load, servers: Mapping[str, Standing], speed: float) -> Taken:
@@ -69,7 +71,7 @@ def measure(serving: Serving, sent: Load, servers: Mapping[str, Standing], speed
     for one in servers.values():
         _control(one.control, "POST", "reset")
         # The engine begins anew, with an empty cache.
-        _control(one.control, "POST", "configure", speed=speed)
+        _control(one.control, "POST", "configure", speed=speed, **sent.mock)
     begin = time.monotonic()
     try:
         results = asyncio.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from http.cookies import SimpleCookie
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +12,7 @@ from lbgen.lab.trial.prompts import messages_of, text_of
 from lbgen.problems import LbgenError
 from lbgen.secret_values import StandInSecrets
 from lbgen.simulate.load.request import UNSET, Request
-from lbgen.strategies.session import NAMED_BY
+from lbgen.strategies.session import NAMED_BY, SessionParameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,25 +32,45 @@ class Marks(NamedTuple):
 
     kind: str = "header"
     name: str = SESSION_HEADER
+    learned: str | None = None
+    """The response header in which the servers name a session."""
+    inserted: bool = False
+    """The balancer names it, in the cookie."""
 
     @classmethod
     def of(cls, pool: Pool) -> Marks:
-        """Return what a pool's strategy looks for; raises `LbgenError` for what a trial cannot send."""
-        if pool.strategy.name == "session":
-            for kind in ("body", "learn", "insert"):
-                if pool.strategy.parameters.get(kind):
-                    raise LbgenError(f"a trial does not name sessions by '{kind}': use lbgen simulate")
-            for kind in NAMED_BY:
-                value = pool.strategy.parameters.get(kind)
-                if value:
-                    return cls(kind, str(value))
-        return cls()
+        """Return what a pool's strategy looks for."""
+        if pool.strategy.name != "session":
+            return cls()
+        by = SessionParameters.of(pool.strategy.parameters)
+        if by.insert:
+            return cls("cookie", by.insert, inserted=True)
+        found = ((kind, getattr(by, kind)) for kind in NAMED_BY)
+        kind, name = next((kind, str(name)) for kind, name in found if name)
+        return cls(kind, name, by.learn)
 
-    def headers(self, session: str) -> dict[str, str]:
-        """Return the headers that name a session."""
-        if self.kind == "cookie":
-            return {"Cookie": f"{self.name}={session}"}
-        return {self.name: session} if self.kind == "header" else {}
+    @property
+    def answered(self) -> bool:
+        """Tell whether the client names a session itself, or repeats what an answer said."""
+        return self.inserted or self.learned is not None
+
+    def name_in(self, answer: Mapping[str, str]) -> str | None:
+        """Return the name that an answer gives a session."""
+        if self.inserted:
+            cookie = SimpleCookie(answer.get("Set-Cookie", "")).get(self.name)
+            return None if cookie is None else cookie.coded_value
+        return answer.get(self.learned) if self.learned else None
+
+    def put(self, planned: Planned, name: str) -> Planned:
+        """Return a request that names its session."""
+        if self.kind == "query":
+            return planned._replace(path=f"{planned.path}?{self.name}={name}")
+        if self.kind == "body":
+            *outer, last = self.name.removeprefix("$.").split(".")
+            member: dict[str, object] = {last: name}
+            return planned._replace(fields={outer[0]: member} if outer else member)
+        headers = {"cookie": {"Cookie": f"{self.name}={name}"}, "header": {self.name: name}}
+        return planned._replace(headers={**planned.headers, **headers.get(self.kind, {})})
 
 
 class Sender:
@@ -74,10 +95,18 @@ class Sender:
         """Called for every result, for whoever shows how far the run is."""
         self._numbers = count()
         self._speed = 1.0
+        self._given: dict[str, str] = {}
+        """What answers called the sessions."""
+
+    @property
+    def mock(self) -> Mapping[str, object]:
+        """What mock GPU servers have to do for it."""
+        return {"names_sessions": self._marks.learned}
 
     def planned(self, requests: Iterable[Request], speed: float) -> list[Planned]:
         """Return the requests that leave by themselves; `speed`: virtual seconds in one of the clock."""
         self._speed = speed
+        self._given.clear()
         return [self._sent(one) for one in requests]
 
     def follow(self, result: Result) -> Planned | None:
@@ -87,6 +116,8 @@ class Sender:
         request, now = result.planned.origin, result.ended_s * self._speed
         assert isinstance(request, Request)  # noqa: S101 - all that is sent here is made of one
         request.finished = now if result.ok else UNSET
+        if request.session and (name := self._marks.name_in(result.headers)):
+            self._given.setdefault(request.session, name)
         following = self._workload.follow(request, now)
         return None if following is None else self._sent(following)
 
@@ -96,16 +127,24 @@ class Sender:
         make = messages_of if self._way.chat else text_of
         session = request.session
         who = zlib.crc32(session.encode()) if session else number
-        needed = self._by_session or request.named
-        marks = self._marks.headers(session) if session and needed else {}
-        query = f"?{self._marks.name}={session}" if session and self._marks.kind == "query" else ""
-        return Planned(
+        planned = Planned(
             request.arrived / self._speed, request.output_tokens, make(request, chunk, number),
-            headers={**self._way.headers, **self._keys[who % len(self._keys)], **marks},
-            model=self._way.model, path=self._way.path + query, server_name=self._way.server_name,
+            headers={**self._way.headers, **self._keys[who % len(self._keys)]},
+            model=self._way.model, path=self._way.path, server_name=self._way.server_name,
             source=self._source(session), origin=request,
             client=self._names[who % len(self._keys)] if self._names else None,
         )  # fmt: skip
+        if session is None or not (self._by_session or request.named):
+            return planned
+        if self._marks.answered:
+            return planned._replace(leaving=self._marked)
+        return self._marks.put(planned, session)
+
+    def _marked(self, planned: Planned) -> Planned:
+        """Name the session of a request that leaves now, if an answer has named it."""
+        assert isinstance(planned.origin, Request)  # noqa: S101 - all that is sent here is made of one
+        name = self._given.get(planned.origin.session or "")
+        return self._marks.put(planned, name) if name else planned
 
     def _source(self, session: str | None) -> str | None:
         if session is None or self._marks.kind != "ip":
