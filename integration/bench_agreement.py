@@ -25,8 +25,9 @@ from integration.images import GENERATIONS, resolve, versions
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
 from lbgen.lab.trial import agreement
-from lbgen.lab.trial.conduct import conduct, plan
+from lbgen.lab.trial.conduct import conduct
 from lbgen.lab.trial.containers import Containers
+from lbgen.lab.trial.planning import plan
 from lbgen.lab.trial.processes import Processes
 from lbgen.lab.trial.speed import FASTEST
 from lbgen.simulate.answers.study import Plan, Question
@@ -91,6 +92,7 @@ def measured(
     profile = task.setup.servers[0].profile
     slack_s = agreement.slack_s(profile.step + profile.per_request * profile.slots, row.speed)
     late = row.late.driver.p99_s, row.late.mocks_p99_s
+    assert row.predicted is not None  # it is of a strategy
     return Run(row.predicted.runs[0], row.measured.runs[0], (), *late, row.speed, slack_s), task
 
 

@@ -27,8 +27,9 @@ from lbgen.targets.registry import TARGETS
 if TYPE_CHECKING:
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
-    from lbgen.lab.trial.conduct import Measured, Plan, Trial
+    from lbgen.lab.trial.conduct import Measured, Trial
     from lbgen.lab.trial.expectations import Expectation
+    from lbgen.lab.trial.planning import Plan
     from lbgen.model import Fleet, Pool
 
 MOST_REQUESTS = 50_000
@@ -52,6 +53,7 @@ class Wanted(NamedTuple):
     fresh_connections: bool
     runtime: str
     images: tuple[str, ...]
+    beside: str | None
     stand_ins: bool
     expectations: tuple[str, ...]
     allow_errors: bool
@@ -96,6 +98,12 @@ class Wanted(NamedTuple):
     help="Where everything runs: in containers, or as programs of this machine.",
 )
 @option("--image", "images", multiple=True, metavar="PROGRAM=IMAGE", help="For nginx, haproxy or mock.")
+@option(
+    "--beside",
+    metavar="OLD.conf",
+    type=click.Path(),
+    help="An nginx.conf or haproxy.cfg to run in front of the same servers, too.",
+)
 @option("--stand-ins", is_flag=True, help="Make up the certificates that are not here.")
 @option(
     "--expect",
@@ -116,20 +124,22 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     """Measure what strategies do, with the real programs in front of mock GPU servers.
 
     The balancers run with the files that render gives, addresses mapped (-v shows the difference). Without
-    options: the pool's strategy beside round_robin, at a load of 0.8.
+    options: the pool's strategy beside round_robin, at a load of 0.8; with --beside, it alone beside that
+    file.
     """
     wanted = Wanted(**options)  # type: ignore[arg-type]  # click made them from the options above
     try:
         from lbgen.lab.trial import expectations, told  # noqa: PLC0415 - the lab's packages are an extra
-        from lbgen.lab.trial.conduct import plan  # noqa: PLC0415 - likewise
+        from lbgen.lab.trial.planning import plan  # noqa: PLC0415 - likewise
     except ImportError as error:
         raise LbgenError(f"lbgen trial needs the package {error.name}: pip install 'lbgen[lab]'") from None
     expect_writable(wanted.report, PAGE)
     expected = [expectations.parse(text) for text in wanted.expectations]
     question = _question(usable_fleet(console, load_fleet(console, request), request), wanted)
-    expectations.missing(expected, question.strategies)
+    tried = (*question.strategies, *((expectations.BESIDE,) if wanted.beside else ()))
+    expectations.missing(expected, tried)
     end_as_ctrl_c_does()
-    made = plan(question, console.note, stand_ins=wanted.stand_ins)
+    made = plan(question, console.note, stand_ins=wanted.stand_ins, old=wanted.beside)
     _expect_an_end(console, made)
     trial, complete = _run(console, made, wanted)
     if wanted.format == "json":
@@ -137,7 +147,7 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     else:
         console.result(told.text(trial, terminal_width()))
     if not complete:
-        console.error(f"interrupted: {len(trial.rows)} of {_planned(made)} runs are finished")
+        console.error(f"interrupted: {len(trial.rows)} of {made.runs} runs are finished")
         raise click.exceptions.Exit(130)
     _judge(console, wanted, expected, trial)
 
@@ -173,11 +183,13 @@ def _fails(row: Measured) -> bool:
 def _run(console: Console, made: Plan, wanted: Wanted) -> tuple[Trial, bool]:
     """Return what was measured, and whether that is all: what is finished is kept when SIGINT comes."""
     from lbgen.lab.trial.conduct import Trial, conduct  # noqa: PLC0415 - likewise
+    from lbgen.lab.trial.mapping import version_in  # noqa: PLC0415 - likewise
     from lbgen.lab.trial.places import place  # noqa: PLC0415 - likewise
 
     names = [found.question.targets[0] for found in made.predictions]
-    targets = {name: made.question.fleet.target(name).version for name in names}
-    rows, planned = [], _planned(made)
+    names += [made.beside.target] if made.beside else []
+    targets = {name: version_in(made.question.fleet, name) for name in names}
+    rows, planned = [], made.runs
     counter = _Counter(console, planned, wanted.requests)
     with place(wanted.runtime, targets, wanted.images) as runtime:
         console.note(
@@ -222,7 +234,8 @@ class _Counter:
 
 def _expect_an_end(console: Console, made: Plan) -> None:
     """Say when it takes over an hour; raises `LbgenError` when it takes over a day."""
-    seconds = sum(row.runs[0].duration_s for found in made.predictions for row in found.rows) / made.speed
+    runs = [row.runs[0].duration_s for found in made.predictions for row in found.rows]
+    seconds = (sum(runs) + (max(runs) if made.beside else 0.0)) / made.speed
     words = (
         f"all runs together take about {seconds / 3_600:.3g} hours: try a higher --rate, or fewer --requests"
     )
@@ -230,10 +243,6 @@ def _expect_an_end(console: Console, made: Plan) -> None:
         raise LbgenError(words)
     if seconds > LONG_S:
         console.note(f"trial: {words}")
-
-
-def _planned(made: Plan) -> int:
-    return sum(len(found.rows) for found in made.predictions)
 
 
 def _question(fleet: Fleet, wanted: Wanted) -> Question:
@@ -245,7 +254,7 @@ def _question(fleet: Fleet, wanted: Wanted) -> Question:
     return Question(
         fleet=fleet,
         pool=pool,
-        strategies=names or _usual(pool),
+        strategies=names or ((pool.strategy.name,) if wanted.beside else _usual(pool)),
         targets=tuple(one.name for one in fleet.targets if one.name in TARGETS),
         workload=workload(wanted.workload, pool=pool.name),
         requests=wanted.requests,

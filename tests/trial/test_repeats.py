@@ -11,9 +11,10 @@ from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
 from lbgen.lab.load import Lateness as DriverLateness
 from lbgen.lab.trial import measure
-from lbgen.lab.trial.conduct import Measured, conduct, plan
+from lbgen.lab.trial.conduct import Measured, conduct
 from lbgen.lab.trial.mapping import Standing
 from lbgen.lab.trial.measure import Lateness, Taken, TooLateError
+from lbgen.lab.trial.planning import plan
 from lbgen.lab.trial.ready import Serving
 from lbgen.simulate.answers.study import Plan as Runs
 from lbgen.simulate.answers.study import Question

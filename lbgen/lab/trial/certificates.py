@@ -11,7 +11,7 @@ from lbgen.checker.surroundings import Surroundings
 from lbgen.reading import read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from lbgen.model import Fleet, Listener, ListenerTls, Pool, ServerTls
 
@@ -108,8 +108,13 @@ def files_of(fleet: Fleet) -> Iterator[str]:
 
 def contents_of(fleet: Fleet) -> dict[str, bytes]:
     """Return those files by their full paths, with all that is in the folders; for another machine."""
+    return contents(files_of(fleet))
+
+
+def contents(paths: Iterable[str]) -> dict[str, bytes]:
+    """Return what files hold, by their paths, and all files of folders."""
     found = {}
-    for path in map(Path, files_of(fleet)):
+    for path in map(Path, paths):
         for one in sorted(path.iterdir()) if path.is_dir() else [path]:
             if one.is_file():
                 found[str(one)] = read_bytes(one)
@@ -119,14 +124,19 @@ def contents_of(fleet: Fleet) -> dict[str, bytes]:
 def client_context(listener: Listener, bundle: Bundle) -> ssl.SSLContext | None:
     """Return how the load driver speaks to a listener; None without TLS.
 
-    It takes whatever certificate is shown: what is measured is who answers, not who signed.
+    What is measured is who answers, not who signed.
     """
     if listener.tls is None:
         return None
+    return trusting_context(bundle if listener.tls.client_ca else None)
+
+
+def trusting_context(bundle: Bundle | None) -> ssl.SSLContext:
+    """Return how a client speaks TLS that takes whatever certificate it is shown, and shows this one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    if listener.tls.client_ca:
+    if bundle is not None:
         context.load_cert_chain(bundle.path)
     return context
 

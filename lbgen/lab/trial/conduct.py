@@ -1,36 +1,37 @@
-"""A whole trial: predict, choose the speed, bring everything up, measure each strategy on each target."""
+"""A whole trial: bring everything up, measure each strategy on each target, and a file beside them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from lbgen.lab.trial import agreement, certificates, failures, mapping, measure, speed
+from lbgen.lab.trial import agreement, certificates, failures, mapping, measure
+from lbgen.lab.trial.expectations import BESIDE
+from lbgen.lab.trial.planning import faster
 from lbgen.lab.trial.ready import Asked
 from lbgen.lab.trial.sending import Sender, admitted_clients, client_keys
-from lbgen.lab.trial.watching import STRATEGY as WATCHED
 from lbgen.lab.trial.watching import engine_of
 from lbgen.problems import LbgenError
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
 from lbgen.simulate.answers.study import Plan as Runs
-from lbgen.simulate.answers.study import answer, missing_facts, strategies_of
-from lbgen.simulate.runs.run import Task, cores
+from lbgen.simulate.answers.study import answer
+from lbgen.simulate.runs.result import Row
+from lbgen.simulate.runs.run import Task
 from lbgen.simulate.servers.pool import setup_of
-from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from lbgen.lab.trial.agreement import Gap
+    from lbgen.lab.trial.beside import Beside
     from lbgen.lab.trial.failures import Failure
     from lbgen.lab.trial.mapping import Standing, Way
     from lbgen.lab.trial.measure import Lateness
+    from lbgen.lab.trial.planning import Plan
     from lbgen.lab.trial.ready import Serving
     from lbgen.model import Fleet, Pool
-    from lbgen.simulate.answers.study import Answer, Question
-    from lbgen.simulate.load.workload import Workload
-    from lbgen.simulate.runs.result import Row
+    from lbgen.simulate.answers.study import Answer
 
 CHUNK_S = 0.25
 """Tokens after the first travel together for so long, on the wall clock: their times are not measured."""
@@ -52,11 +53,15 @@ class Runtime(Protocol):
     def balancer(self, asked: Asked, way: Way) -> AbstractContextManager[Serving]:
         """Run a balancer."""
 
+    def beside(self, asked: Asked, found: Beside) -> AbstractContextManager[Serving]:
+        """Run a file that lbgen did not write."""
+
 
 class Measured(NamedTuple):
-    """One strategy on one target."""
+    """One strategy on one target, or a file that lbgen did not write."""
 
-    predicted: Row
+    predicted: Row | None
+    """None for a file: nobody knows what it does before it is tried."""
     measured: Row
     late: Lateness
     gaps: tuple[Gap, ...]
@@ -76,60 +81,6 @@ class Trial(NamedTuple):
     rows: tuple[Measured, ...]
     speed: float
     runtime: str
-
-
-class Plan(NamedTuple):
-    """What is tried, and how fast."""
-
-    question: Question
-    predictions: tuple[Answer, ...]
-    """By target, in the order of the question's."""
-    speed: float
-    way: Way
-
-
-def plan(
-    question: Question,
-    say: Callable[[str], None],
-    *,
-    stand_ins: bool = False,
-    fastest: float = speed.FASTEST,
-) -> Plan:
-    """Return what can be tried of a question with targets; `say` hears what cannot. Raises `LbgenError`.
-
-    `stand_ins`: certificates that are not here are made up. `fastest`: the speed is not above.
-    """
-    fleet, divided = mapping.undivided(question.fleet, question.pool)
-    if divided:
-        say(f"trial: all of {', '.join(divided)} goes to {question.pool.name}, nothing to its other pools")
-    question = question._replace(fleet=fleet)
-    way = mapping.way_to(question.fleet, question.pool, chat=_is_talk(question.workload))
-    made_up = certificates.absent(question.fleet, question.pool, question.targets)
-    if made_up and not stand_ins:
-        raise LbgenError(certificates.refusal(made_up))
-    if made_up:
-        say(f"trial: made-up certificates for {certificates.listed(made_up)}")
-    absent = client_keys(question.fleet, way, question.pool)[1]
-    if absent:
-        say(f"trial: stand-ins for secrets: {', '.join(absent)}")
-    usable = [(target, _usable(question, target, say)) for target in question.targets]
-    usable = [(target, names) for target, names in usable if names]
-    if not usable:
-        raise LbgenError("nothing is left to try")
-    carried, chosen, predictions = speed.carried_per_s(cores()), 0.0, []
-    for _ in range(2):  # the queue's real seconds depend on the speed, and that on the run's length
-        asked = [_faster(question, chosen or 1.0, target, names) for target, names in usable]
-        predictions = [answer(one) for one in asked]
-        longest = max(row.runs[0].duration_s for one in predictions for row in one.rows)
-        step = min(server.profile.step for server in predictions[0].setup.servers)
-        chosen = min(fastest, speed.choose(longest, predictions[0].rate_per_s, step, carried))
-        if any(row.strategy == WATCHED for one in predictions for row in one.rows):
-            chosen = min(chosen, 1.0)  # the agent and HAProxy's questions go by the clock
-    for name in missing_facts(
-        question.workload, list(dict.fromkeys(sum((names for _, names in usable), ())))
-    ):
-        say(f"trial: requests of {question.workload.name} have no {name}: try --workload agents or tenants")
-    return Plan(question, tuple(predictions), chosen, way)
 
 
 def conduct(
@@ -157,6 +108,14 @@ def conduct(
     )  # fmt: skip
     keys = client_keys(question.fleet, way, question.pool)[0]
     names = [one.name for one in admitted_clients(question.fleet, way, question.pool)]
+    if made.beside is not None:
+        asked = Asked(made.beside.target, question.fleet, question.pool, servers)
+        sender = Sender(question.workload, made.beside.way, question.pool, keys, names)
+        sender.answered = answered
+        with runtime.beside(asked, made.beside) as serving:
+            detail("\n".join((f"{made.beside.file} is tried with other addresses:", *serving.changes)))
+            measured = _beside(made, made.beside, Run(serving, sender, servers, fresh), detail)
+        yield measured
     for found in made.predictions:
         target = found.question.targets[0]
         for row in found.rows:
@@ -181,9 +140,35 @@ class Run(NamedTuple):
     """Each request has a connection of its own."""
 
 
+def _beside(made: Plan, old: Beside, run: Run, detail: Callable[[str], None]) -> Measured:
+    """Measure a file that lbgen did not write."""
+    taken, factor = _taken(made, made.predictions[0], run, detail, old.file)
+    row = Row(BESIDE, old.target, (taken.figures,), file=old.file)
+    why = tuple(failures.plain(one) for one in taken.failures)
+    return Measured(None, row, taken.late, (), factor, taken.failures, why)
+
+
 def _measured(made: Plan, found: Answer, row: Row, run: Run, detail: Callable[[str], None]) -> Measured:
-    """Measure; a run that came out late is repeated at half the speed, twice when it is of no use at all."""
-    factor, target = made.speed, found.question.targets[0]
+    """Measure a strategy on a target."""
+    target = found.question.targets[0]
+    taken, factor = _taken(made, found, run, detail, f"{target}, {row.strategy}")
+    if factor != made.speed:  # a queue's patience is another one in virtual seconds
+        found = answer(faster(made.question, factor, target, (row.strategy,)))
+        (row,) = found.rows
+    gaps = _compared(found, row, taken, factor)
+    reasons = failures.told(taken.failures, made.question.fleet, made.way.listener, made.question.pool)
+    measured = row._replace(runs=(taken.figures,))
+    return Measured(row, measured, taken.late, gaps, factor, taken.failures, tuple(reasons))
+
+
+def _taken(
+    made: Plan, found: Answer, run: Run, detail: Callable[[str], None], who: str
+) -> tuple[measure.Taken, float]:
+    """Return what was measured, and at which speed.
+
+    A run that came out late is repeated at half the speed, twice when it is of no use at all.
+    """
+    factor = made.speed
     for left in reversed(range(AGAIN + 1)):
         try:
             taken = _once(made, found, run, factor)
@@ -195,14 +180,8 @@ def _measured(made: Plan, found: Answer, row: Row, run: Run, detail: Callable[[s
                 raise
             why = str(error)
         factor /= 2
-        detail(f"{target}, {row.strategy}: once more, at {factor:.3g} times the GPUs' speed, because {why}")
-    if factor != made.speed:  # a queue's patience is another one in virtual seconds
-        found = answer(_faster(made.question, factor, target, (row.strategy,)))
-        (row,) = found.rows
-    gaps = _compared(found, row, taken, factor)
-    reasons = failures.told(taken.failures, made.question.fleet, made.way.listener, made.question.pool)
-    measured = row._replace(runs=(taken.figures,))
-    return Measured(row, measured, taken.late, gaps, factor, taken.failures, tuple(reasons))
+        detail(f"{who}: once more, at {factor:.3g} times the GPUs' speed, because {why}")
+    return taken, factor
 
 
 def _once(made: Plan, found: Answer, run: Run, factor: float) -> measure.Taken:
@@ -221,12 +200,6 @@ def _slack_s(found: Answer, factor: float) -> float:
     return agreement.slack_s(max(one.step + one.per_request * one.slots for one in profiles), factor)
 
 
-def _is_talk(workload: Workload) -> bool:
-    """Tell whether requests belong to sessions or share a beginning: such are sent as chats."""
-    sample = next(iter(workload.requests(0, 1.0, 1)))
-    return sample.session is not None or sample.prefix is not None
-
-
 def _compared(found: Answer, row: Row, taken: measure.Taken, factor: float) -> tuple[Gap, ...]:
     """Return the gaps; what chance does is only simulated where something does not agree."""
     planned = Runs.of(found.question)
@@ -241,27 +214,6 @@ def _compared(found: Answer, row: Row, taken: measure.Taken, factor: float) -> t
     )  # fmt: skip
     gaps = agreement.gaps(row.runs[0], taken.figures, slack_s, agreement.luck(task, factor))
     return tuple(gap._replace(late_s=late_s) for gap in gaps)
-
-
-def _usable(question: Question, target: str, say: Callable[[str], None]) -> tuple[str, ...]:
-    settings = question.fleet.target(target)
-    names = []
-    for name in strategies_of(question):
-        parameters = setup_of(question.fleet, question.pool, name, None, ()).parameters
-        fleet = mapping.with_strategy(question.fleet, question.pool, name, parameters)
-        refused = TARGETS[target].strategies[name](fleet.pool(question.pool.name), settings)
-        if refused is None:
-            names.append(name)
-        else:
-            say(f"not tried: {name} on {target}, which {refused.reason}")
-    return tuple(names)
-
-
-def _faster(question: Question, factor: float, target: str, names: tuple[str, ...]) -> Question:
-    """Return the question for one target, its queue's patience in virtual seconds."""
-    pool = question.pool
-    pool = pool._replace(queue=pool.queue._replace(timeout=round(pool.queue.timeout * factor)))
-    return question._replace(pool=pool, targets=(target,), strategies=names, alone=True)
 
 
 def _differences(fleet: Fleet, target: str, serving: Serving) -> str:

@@ -17,11 +17,12 @@ from lbgen.lab import owners
 from lbgen.lab.archive import pack
 from lbgen.lab.problems import RigError
 from lbgen.lab.rig import PORT, Rig, connect
-from lbgen.lab.trial.certificates import Bundle, contents_of
-from lbgen.lab.trial.mapping import Standing, binds_of, within
+from lbgen.lab.trial.certificates import Bundle, contents, contents_of
+from lbgen.lab.trial.mapping import Standing, binds_of, version_in, within
 from lbgen.lab.trial.ready import Asked, Serving, ready
 from lbgen.lab.trial.sending import Marks
 from lbgen.lab.trial.watching import STRATEGY, agent
+from lbgen.render import RenderedFile
 from lbgen.targets.registry import TARGETS
 from lbgen.units import Address
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from docker import DockerClient
 
+    from lbgen.lab.trial.beside import Beside
     from lbgen.lab.trial.mapping import Way
     from lbgen.model import Fleet, Pool
 
@@ -122,6 +124,32 @@ class Containers:
                 raise RigError(f"{target} in {image}: {error}") from None
             stack.callback(box.remove)
             yield Serving.at(Address(box.address, PORT), way.listener, self._bundle, made)
+
+    @contextmanager
+    def beside(self, asked: Asked, found: Beside) -> Iterator[Serving]:
+        """Run a file that lbgen did not write; give where it serves. Raises `RigError`."""
+        target = TARGETS[asked.target]
+        image = self._image(target.name, target.program.image(version_in(asked.fleet, target.name)))
+        binds = {
+            bind: Address("*", PORT)
+            if bind == found.entrance.bind
+            else Address("127.0.0.1", FURTHER_PORTS + number)
+            for number, bind in enumerate(found.foreign.binds)
+        }
+        there = found.elsewhere(asked.servers, binds, SOCKETS, str(self._bundle.path))
+        moved = found.foreign.moved(there)
+        files = (RenderedFile(target.main_file, moved.text),)
+        known = [str(one.found) for one in found.foreign.files if one.found] + [str(self._bundle.path)]
+        try:
+            beside = pack(contents(known), folders=[SOCKETS, str(self._folder)])
+            box = self._rig.balancer(target.name, image, files, probe=None, beside=beside)
+        except RigError as error:
+            raise RigError(
+                f"{found.file} in {image}: {moved.located(str(error), target.main_file)}"
+            ) from None
+        with ExitStack() as stack:
+            stack.callback(box.remove)
+            yield Serving.beside(Address(box.address, PORT), asked, found, self._bundle, moved.changes)
 
     def _stood_in(self, asked: Asked) -> Callable[[Fleet], Fleet]:
         """Return what makes a fleet one that runs in a container, with the certificates of this machine."""

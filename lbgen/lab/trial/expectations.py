@@ -25,6 +25,8 @@ COMPARISONS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": oper
 """The longer ones first: they begin alike."""
 NOT = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 UNITS = {"ms": 0.001, "s": 1.0}
+BESIDE = "beside"
+"""What stands for the file of --beside where a strategy is named."""
 EXAMPLES = "write 'load_stdev<2', 'ttft_p99<1.5s' or 'p99(least_conn)<0.85*p99(round_robin)'"
 
 
@@ -99,6 +101,8 @@ def missing(expectations: Sequence[Expectation], strategies: Sequence[str]) -> N
     """Raise `LbgenError` for a strategy that an expectation names and nobody tries."""
     for one in expectations:
         for term in (one.left, one.right):
+            if isinstance(term, Term) and term.strategy == BESIDE and BESIDE not in strategies:
+                raise LbgenError(f"--expect '{one.text}' is about a file beside: name it with --beside")
             if isinstance(term, Term) and term.strategy and term.strategy not in strategies:
                 raise LbgenError(
                     f"--expect '{one.text}' is about {term.strategy}, which is not tried: "
@@ -126,7 +130,9 @@ def failed(expectations: Sequence[Expectation], rows: Sequence[Row]) -> Iterator
 def _limit(right: Term | float, row: Row, rows: Sequence[Row]) -> float | None:
     if isinstance(right, float):
         return right
-    other = next((one for one in rows if (one.strategy, one.target) == (right.strategy, row.target)), None)
+    named = [one for one in rows if one.strategy == right.strategy]
+    alone = BESIDE in {row.strategy, right.strategy}  # a file is compared with every target's rows
+    other = next((one for one in named if alone or one.target == row.target), None)
     return None if other is None else right.value(combined(other.runs))
 
 
@@ -168,9 +174,9 @@ def _strategy(reader: _Reader) -> str | None:
     name = reader.take(r"[\w-]+")
     if name is None:
         raise reader.wrong("here a strategy has to stand")
-    begin, known = reader.begin, canonical(name)
+    begin, known = reader.begin, BESIDE if name == BESIDE else canonical(name)
     if known is None:
-        raise reader.wrong(f"'{name}' is not a strategy: {_nearest(name, tuple(STRATEGIES))}", begin)
+        raise reader.wrong(f"'{name}' is not a strategy: {_nearest(name, (*STRATEGIES, BESIDE))}", begin)
     if reader.take(r"\)") is None:
         raise reader.wrong("here ')' has to stand")
     return known

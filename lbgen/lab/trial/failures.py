@@ -42,11 +42,16 @@ def failures(results: Iterable[Result]) -> tuple[Failure, ...]:
 def told(found: Sequence[Failure], fleet: Fleet, listener: Listener, pool: Pool) -> Iterator[str]:
     """Yield a line for each kind of failure: how many, what, whose, and which keys decide it."""
     for one in found:
-        code = f" ({one.code})" if one.code else ""
-        who = f" for client {one.client}" if one.client else ""
         keys = keys_for(one, fleet, listener, pool)
         hint = f"; see {' or '.join(keys)}" if keys else ""
-        yield f"{one.times} x {one.reason}{code}{who}{hint}"
+        yield f"{plain(one)}{hint}"
+
+
+def plain(one: Failure) -> str:
+    """Return how many requests failed, how, and whose they were."""
+    code = f" ({one.code})" if one.code else ""
+    who = f" for client {one.client}" if one.client else ""
+    return f"{one.times} x {one.reason}{code}{who}"
 
 
 def keys_for(one: Failure, fleet: Fleet, listener: Listener, pool: Pool) -> list[str]:

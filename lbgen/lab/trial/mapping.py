@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.model import Balancers, StrategyChoice
 from lbgen.problems import LbgenError
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from lbgen.model import Fleet, Health, Listener, Match, Pool, Route, TargetSettings
     from lbgen.units import Address
+    from lbgen.vocabulary import Version
 
 VERSION = "/v1"
 COMPLETIONS, CHAT = f"{VERSION}/completions", f"{VERSION}/chat/completions"
@@ -122,6 +124,11 @@ def within(fleet: Fleet, folder: str, directory: str | None = None) -> Fleet:
         return settings._replace(runtime_socket=socket, directory=directory or settings.directory)
 
     return fleet._replace(targets=tuple(map(moved, fleet.targets)))
+
+
+def version_in(fleet: Fleet, target: str) -> Version:
+    """Return the version of a target in a fleet, the oldest where the fleet is for others."""
+    return next((one.version for one in fleet.targets if one.name == target), TARGETS[target].oldest)
 
 
 def way_to(fleet: Fleet, pool: Pool, *, chat: bool = False) -> Way:

@@ -53,5 +53,6 @@ def _shown(rows: Sequence[Measured]) -> Iterator[Shown]:
     """Yield what was predicted, dashed, and what was measured, in one colour."""
     for number, row in enumerate(rows):
         name = row_name(row.measured)
-        yield Shown(f"{name}, predicted", row.predicted, number, faint=True)
+        if row.predicted is not None:
+            yield Shown(f"{name}, predicted", row.predicted, number, faint=True)
         yield Shown(f"{name}, measured", row.measured, number)

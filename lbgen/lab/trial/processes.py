@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import select
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from lbgen.units import Address
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from lbgen.lab.trial.beside import Beside
     from lbgen.lab.trial.mapping import Way
     from lbgen.model import Fleet, Pool
     from lbgen.runtimes.process import LocalProgram
@@ -89,6 +91,34 @@ class Processes:
             address = listeners[way.listener.binds[0]]
             wait_for(address, running, output, f"{asked.target} does not run with what was rendered")
             yield Serving.at(address, way.listener, self._bundle, made)
+
+    @contextmanager
+    def beside(self, asked: Asked, found: Beside) -> Iterator[Serving]:
+        """Run a file that lbgen did not write; give where it serves. Raises `RigError`."""
+        target = TARGETS[asked.target]
+        program = find_local(target.program.name)
+        if program is None:
+            raise RigError(f"there is no program {asked.target} on this machine: install it")
+        with ExitStack() as stack:
+            folder = Path(
+                stack.enter_context(tempfile.TemporaryDirectory(prefix=f"{asked.target}-", dir=self._folder))
+            )
+            binds = dict(zip(found.foreign.binds, free(len(found.foreign.binds)), strict=True))
+            there = found.elsewhere(asked.servers, binds, str(folder), str(self._bundle.path))._replace(
+                user="root" if os.geteuid() == 0 else "",
+                ask=lambda arguments: program.run(arguments).output,
+            )
+            moved = found.foreign.moved(there)
+            output, main = folder / "output.log", folder / target.main_file
+            main.write_text(moved.text, encoding="utf-8", errors="surrogateescape")
+            words = [program.place, *target.program.in_foreground(main)]
+            running = stack.enter_context(kept(words, output))
+            address = binds[found.entrance.bind]
+            try:
+                wait_for(address, running, output, f"{target.name} does not run with {found.file}")
+            except RigError as error:
+                raise RigError(moved.located(str(error), target.main_file)) from None
+            yield Serving.beside(address, asked, found, self._bundle, moved.changes)
 
 
 def _stood_in(asked: Asked, folder: Path, program: LocalProgram, fleet: Fleet) -> Fleet:

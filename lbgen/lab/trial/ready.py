@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.lab.trial.certificates import client_context, ours
+from lbgen.lab.trial.certificates import client_context, ours, trusting_context
 from lbgen.lab.trial.mapping import readdressed
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from lbgen.lab.trial.beside import Beside
     from lbgen.lab.trial.certificates import Bundle
     from lbgen.lab.trial.mapping import Standing
     from lbgen.model import Fleet, Listener, Pool
@@ -41,12 +42,22 @@ class Serving(NamedTuple):
     fleet: Fleet
     """As it is tried."""
     files: tuple[RenderedFile, ...]
+    changes: Sequence[str] = ()
+    """Of a file that lbgen did not write: what a trial changes in it."""
 
     @classmethod
     def at(cls, address: Address, listener: Listener, bundle: Bundle, made: Ready) -> Serving:
         """Return the one that serves a listener at an address."""
         scheme = "https" if listener.tls else "http"
         return cls(f"{scheme}://{address}", client_context(listener, bundle), made.fleet, made.files)
+
+    @classmethod
+    def beside(
+        cls, address: Address, asked: Asked, found: Beside, bundle: Bundle, changes: Sequence[str]
+    ) -> Serving:
+        """Return the one that runs a file that lbgen did not write."""
+        tls = trusting_context(bundle) if found.entrance.tls else None
+        return cls(f"{'https' if tls else 'http'}://{address}", tls, asked.fleet, (), changes)
 
 
 class Ready(NamedTuple):

@@ -10,7 +10,7 @@ from lbgen.simulate.answers.text import figure_columns
 from lbgen.simulate.runs.result import as_json, row_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from lbgen.lab.trial.agreement import Gap
     from lbgen.lab.trial.conduct import Measured, Trial
@@ -25,22 +25,22 @@ def text(trial: Trial, width: int = 0) -> str:
     """Return headline and table, *predicted* over *measured*; `width`: of the terminal, 0: any."""
     lines = [headline(trial.found), *failures(trial.rows)]
     lines = [*wrapped(lines, width), "", *folded(columns(trial.rows), 3, width), ""]
-    servers = [
-        f"  {row.measured.strategy} on {row.measured.target}: "
-        + ", ".join(
-            f"{there.name} {there.requests} ({before.requests})"
-            for before, there in zip(row.predicted.runs[0].servers, row.measured.runs[0].servers, strict=True)
-        )
-        for row in trial.rows
-    ]
+    servers = [f"  {row_name(row.measured)}: {', '.join(_shares(row))}" for row in trial.rows]
     rest = ["Requests by server, measured (predicted):", *servers, ""]
     rest += [*agreement(trial.rows), "", *unsteady(trial.rows), circumstances(trial)]
     return "\n".join([*lines, *wrapped(rest, width)]) + "\n"
 
 
+def _shares(row: Measured) -> Iterator[str]:
+    """Yield how many requests each server had, and how many were predicted."""
+    before = {one.name: one.requests for one in row.predicted.runs[0].servers} if row.predicted else {}
+    for one in row.measured.runs[0].servers:
+        yield f"{one.name} {one.requests}" + (f" ({before[one.name]})" if one.name in before else "")
+
+
 def unsteady(rows: Sequence[Measured]) -> list[str]:
     """Return a line where the queue still grew in a run."""
-    if all(row.measured.runs[0].steady and row.predicted.runs[0].steady for row in rows):
+    if all(one.runs[0].steady for row in rows for one in (row.measured, row.predicted) if one):
         return []
     words = (
         "* Not in a steady state: the queue was still growing when the last request came, so that "
@@ -79,7 +79,8 @@ def as_json_shape(trial: Trial) -> dict[str, Any]:
             {
                 **as_json(row.measured),
                 "preemptions": None,
-                "predicted": as_json(row.predicted),
+                "file": row.measured.file or None,
+                "predicted": as_json(row.predicted) if row.predicted else None,
                 "speed": round(row.speed, 6),
                 "late_s": {
                     "driver": row.late.driver._asdict(),
@@ -139,15 +140,19 @@ def _lateness(rows: Sequence[Measured]) -> str:
 
 def columns(rows: Sequence[Measured]) -> list[Column]:
     """Return the table: two lines for each row, predicted over measured."""
-    kinds = ("predicted", "measured")
-    pairs = [pair for row in rows for pair in zip((row.predicted, row.measured), kinds, strict=True)]
+    pairs = [
+        (one, kind)
+        for row in rows
+        for one, kind in ((row.predicted, "predicted"), (row.measured, "measured"))
+        if one is not None
+    ]
     wholes = [one.runs[0] for one, _ in pairs]
     texts = {
         "strategy": [
-            "" if kind == "measured" else f"{one.strategy} (present)" if one.present else one.strategy
+            one.file or ("" if kind == "measured" else f"{one.strategy}{' (present)' * one.present}")
             for one, kind in pairs
         ],
-        "target": ["" if kind == "measured" else one.target or "-" for one, kind in pairs],
+        "target": ["" if kind == "measured" and not one.file else one.target or "-" for one, kind in pairs],
         "": [kind for _, kind in pairs],
     }
     return [

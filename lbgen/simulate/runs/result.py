@@ -75,6 +75,8 @@ class Row(NamedTuple):
     """Targets of the fleet that cannot do it, with their reasons."""
     present: bool = False
     """It is what the fleet file says."""
+    file: str = ""
+    """A configuration that lbgen did not write, which this row is of; empty: it is of a strategy."""
 
 
 class Difference(NamedTuple):
@@ -221,7 +223,8 @@ def _rounded(value: float | None) -> float | None:
 
 def row_name(row: Row) -> str:
     """Return what tells a row from the others."""
-    return f"{row.strategy} on {row.target}" if row.target else row.strategy
+    name = row.file or row.strategy
+    return f"{name} on {row.target}" if row.target else name
 
 
 def seconds(value: float | None) -> str:
