@@ -78,7 +78,7 @@ def test_tls_by_the_systems_authorities(tls: object, tmp_path: Path, monkeypatch
     }  # fmt: skip
     try:
         with running({"pools": {"chat": one}}, tmp_path) as site:
-            assert site.ask("/v1/x").status == 502, "nobody signed the certificate"
+            assert site.ask("/v1/x").status == 503, "nobody signed the certificate"
         monkeypatch.setattr("lbgen.targets.envoy.server_tls.SYSTEM_CA", str(certificate))
         with running({"pools": {"chat": one}}, tmp_path) as site:
             assert site.ask("/v1/x").status == 200

@@ -25,8 +25,17 @@ from tests.mutants import Mutant, mutant, places
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "tests" / "equivalent.txt"
 PARTS: dict[str, tuple[str, ...]] = {
-    "targets/haproxy": ("targets/haproxy", "targets/test_service.py", "test_render.py"),
-    "targets/nginx": ("targets/nginx", "targets/test_service.py", "test_render.py"),
+    **{f"targets/{name}/tells.py": ("manifests",) for name in ("haproxy", "nginx", "envoy")},
+    **{f"targets/{name}/read.py": ("deploy/test_plan.py",) for name in ("haproxy", "nginx", "envoy")},
+    **{
+        f"targets/{name}": (
+            f"targets/{name}",
+            "targets/test_behaviour.py",
+            "targets/test_service.py",
+            "test_render.py",
+        )
+        for name in ("haproxy", "nginx", "envoy")
+    },
     "targets": ("targets", "rules", "test_render.py"),
     "fleet": ("fleet", "rules", "reports", "test_render.py"),
     "deploy": ("deploy", "cli/test_drain.py", "cli/test_apply_json.py"),

@@ -52,6 +52,9 @@ def files_named(text: str) -> str:
     return found[1] if found else ""
 
 
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+"""What a refused CONNECT or TRACE is told of (`Allow`)."""
+
 _BAD = "invalid_request_error"
 _SERVER = "server_error"
 

@@ -113,7 +113,7 @@ ROUTE = Struct(
         instead_of=("models",),
     ),
     Field("prompt_over", Size(), doc="The body is longer than this.", example="32KiB", unit="bytes"),
-    Field("prompt_under", Size(), doc="The body is not longer than this.", example="4KiB", unit="bytes"),
+    Field("prompt_under", Size(), doc="The body is shorter than this.", example="4KiB", unit="bytes"),
     Field(
         "max_tokens_over",
         Integer(0, 10_000_000),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.targets.claims import EXPOSED
 from lbgen.targets.envoy.words import Node, typed
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def cors_policy(cors: Cors) -> Node:
         allow_origin_string_match=[{"exact": origin} for origin in cors.origins],
         allow_methods=", ".join(cors.methods),
         allow_headers=", ".join(cors.headers or _ASKED),
-        expose_headers=", ".join(cors.expose),
+        expose_headers=", ".join((*EXPOSED, *cors.expose)),
         max_age=str(cors.max_age // 1_000),
         allow_credentials={"value": cors.credentials},
         forward_not_matching_preflights={"value": False},

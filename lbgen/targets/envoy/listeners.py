@@ -123,6 +123,7 @@ def manager_node(made: Assembly, sharing: tuple[Listener, ...], name: str, table
         "#paths": "Routes are compared with canonical paths: /%61pi and //api are /api.",
         "normalize_path": True,
         "merge_slashes": True,
+        "strip_trailing_host_dot": True,
         "path_with_escaped_slashes_action": "UNESCAPE_AND_FORWARD",
         "#ids": "A client's own id is kept, and answers name it.",
         "generate_request_id": True,
@@ -190,6 +191,8 @@ def table(made: Assembly, sharing: tuple[Listener, ...]) -> Node:
     return {
         "name": table_name(sharing),
         "ignore_port_in_host_matching": True,
+        "#headers": "What a route or its pool sets goes before what the listener sets.",
+        "most_specific_header_mutations_wins": True,
         "virtual_hosts": hosts,
         **_long_answers(sharing),
     }

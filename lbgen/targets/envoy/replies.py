@@ -17,8 +17,9 @@ _STATUSES = (
     "bad_request", "forbidden", "not_found", "method_not_allowed", "request_timeout", "too_large",
     "headers_too_large", "rate_limited", "internal", "bad_gateway", "unavailable", "gateway_timeout",
 )  # fmt: skip
-_FAILED = ("UF", "UC", "UR", "LR", "UPE")
-"""Envoy's flags of a server that failed, for which it answers 503 as if none was there."""
+_FAILED = ("UC", "UR", "LR", "UPE")
+"""Envoy's flags of a server that took a request and failed, for which it answers 503 as if none was there."""
+_BY_ADDRESS = "response.code_details.startsWith('rbac_access_denied')"
 
 
 def local_replies() -> Node:
@@ -28,15 +29,17 @@ def local_replies() -> Node:
 
 def _mappers() -> Iterator[Node]:
     own = "response.code_details == 'direct_response' || response.code_details == 'lua_response'"
-    kind = "envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
-    yield {
-        "#": "Answers of routes and scripts stay as they are.",
-        "filter": {"extension_filter": {"name": "cel", "typed_config": typed(kind, expression=own)}},
-    }
+    yield {"#": "Answers of routes and scripts stay as they are.", "filter": _expression(own)}
+    yield _mapper(_expression(_BY_ADDRESS), ANSWERS["address_refused"])
     failed = {"and_filter": {"filters": [_status(503), {"response_flag_filter": {"flags": list(_FAILED)}}]}}
     yield _mapper(failed, ANSWERS["bad_gateway"]) | {"status_code": {"value": 502}}
     for name in _STATUSES:
         yield _mapper(_status(ANSWERS[name].status), ANSWERS[name])
+
+
+def _expression(text: str) -> Node:
+    kind = "envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
+    return {"extension_filter": {"name": "cel", "typed_config": typed(kind, expression=text)}}
 
 
 def _status(status: int) -> Node:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.answers import live_body
+from lbgen.targets.answers import METHODS, live_body
 from lbgen.targets.envoy.conditions import escape_regex, spelled
 from lbgen.targets.envoy.words import Node, header
 from lbgen.targets.paths import compared
@@ -24,6 +24,8 @@ def answer(match: Node, said: Answer, why: str = "") -> Node:
     headers = [header("content-type", "application/json")]
     if said.retry_after is not None:
         headers.append(header("retry-after", str(said.retry_after)))
+    if said.status == 405:
+        headers.append(header("allow", ", ".join(METHODS)))
     return node | {"response_headers_to_add": headers}
 
 

@@ -17,7 +17,7 @@ from lbgen.targets.envoy.conditions import (
     reads_body,
     spelled,
 )
-from lbgen.targets.envoy.filters import AUTH, BODY, INSERT, OFF, inserted, lua
+from lbgen.targets.envoy.filters import ADDRESSES, AUTH, BODY, INSERT, OFF, inserted, lua
 from lbgen.targets.envoy.rates import limits_of
 from lbgen.targets.envoy.retries import repeats, retry_policy, safe_methods
 from lbgen.targets.envoy.route_parts import answer, answer_changes, live, path_regex
@@ -52,8 +52,10 @@ def routes(made: Assembly, listener: Listener) -> list[Node]:
 
 
 def _own(made: Assembly, listener: Listener) -> Iterator[Node]:
-    # Nobody needs a key for these, and no limit counts them.
-    unbound = dict.fromkeys((*limits_of(made, listener), *((AUTH,) if listener.auth.clients else ())), OFF)
+    # Nobody needs a key for these, they come from anywhere, and no limit counts them.
+    keys = (AUTH,) if listener.auth.clients else ()
+    places = (ADDRESSES,) if listener.allow or listener.deny else ()
+    unbound = dict.fromkeys((*limits_of(made, listener), *keys, *places), OFF)
     free = {"typed_per_filter_config": unbound} if unbound else {}
     if listener.status.live:
         yield live(made, listener.status.live) | free

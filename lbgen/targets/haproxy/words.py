@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.answers import ANSWERS
+from lbgen.targets.answers import ANSWERS, METHODS
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.spec import Syntax
 from lbgen.units import format_duration
@@ -43,10 +43,6 @@ COMMON_ERRORS = ("bad_request", "unauthorized", "forbidden", "not_found", "metho
                  "request_timeout", "too_large",
                  "rate_limited", "internal", "bad_gateway", "unavailable", "gateway_timeout")  # fmt: skip
 """What stands in `defaults`, for errors that HAProxy finds itself and for `http-request deny`."""
-
-
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-"""What a refused CONNECT or TRACE is told of."""
 
 
 def refuse(name: str) -> str:

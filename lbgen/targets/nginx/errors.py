@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.answers import ANSWERS
+from lbgen.targets.answers import ANSWERS, METHODS
 from lbgen.targets.nginx.access import ADDRESS_REFUSED
 from lbgen.targets.nginx.admin import ADMIN_REFUSED
 from lbgen.targets.nginx.quoting import quote
@@ -48,7 +48,6 @@ UNANSWERED = (Syntax("error_page 502 = @$lb_on_502"), Syntax("error_page 504 = @
 Two lines, since `$status` is already 0 when the name is put together (seen on 1.22.1).
 """
 
-_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 ALWAYS = (
     "bad_request", "uri_too_long", "headers_too_large",
     "not_found", "method_not_allowed", "too_large", "internal",
@@ -102,7 +101,7 @@ def answer_location(match: str, said: Said, headers: tuple[Pair, ...], challenge
     if said is ANSWERS["unauthorized"]:
         own.append(Pair(Syntax("WWW-Authenticate"), quote(challenge)))
     if said is ANSWERS["method_not_allowed"]:
-        own.append(Pair(Syntax("Allow"), quote(_METHODS)))
+        own.append(Pair(Syntax("Allow"), quote(", ".join(METHODS))))
     headers = merged(own, headers)
     # Every configuration has a place that sets $lb_pool, which is empty until a route is known. A server
     # block could not: the subrequest that reads a body would empty it again.

@@ -1,0 +1,477 @@
+"""What becomes of requests on the three programs of this machine: the same on each, as the reference says."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from tests.targets.site import TARGETS, Reply, Site, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from integration.envoy_site import MockServer
+
+SECRETS = {"ONE": "sk-one", "TWO": "sk-two", "ENGINE": "engine-key"}
+PORTS = ("routes", "shared", "trusted", "keyed", "closed", "bodies", "limited", "cors")
+SERVERS = ("a", "b", "spare")
+TO_A = [{"pool": "a"}]
+
+
+def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServer]) -> dict[str, Any]:
+    """Return a fleet in which each listener is about one thing."""
+    at = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
+    where = {name: f"127.0.0.1:{server.port}" for name, server in servers.items()}
+    plain = {"engine": "vllm", "health": False}
+    # Envoy looks at no query.
+    asked = [{"path": "/asked", "query": {"kind": "b*"}, "pool": "b"}] if target != "envoy" else []
+    return {
+        "pools": {
+            "a": {
+                **plain, "servers": [where["a"]],
+                "headers": {"set": {"X-Set": "a"}, "remove": ["X-Debug"]},
+                "response_headers": {"set": {"X-Level": "pool"}, "remove": ["X-Powered-By"]},
+            },
+            "b": {**plain, "servers": [where["b"]], "host_header": "inference.internal"},
+            "dead": {"engine": "vllm", "servers": ["127.0.0.1:1"], "health": False},
+        },
+        "clients": {"one": {"key": "env:ONE"}, "two": {"key": "env:TWO", "pools": ["b"]}},
+        "listeners": {
+            "routes": {
+                "bind": at["routes"], "auth": "none", "max_body": "1KiB",
+                "routes": [
+                    {"path": "/strip", "strip_prefix": True, "pool": "a"},
+                    {"path": "/add", "add_prefix": "/api", "pool": "a"},
+                    {"path": "/moved", "strip_prefix": True, "add_prefix": "/v9", "pool": "b"},
+                    {"path": "/fixed",
+                     "respond": {"status": 410, "body": "gone", "content_type": "text/html"}},
+                    {"path": "/none", "respond": {"status": 204}},
+                    {"path": "/post", "method": "POST", "pool": "b"},
+                    {"path": "/tier", "header": {"X-Tier": "gold"}, "pool": "b"},
+                    *asked,
+                    {"path": "/ws", "websocket": True, "pool": "b"},
+                    {"path": "/ws", "pool": "a"},
+                    {"path": "/dead", "pool": "dead"},
+                    {"path": "/v1", "pool": "a"},
+                    {"path_exact": "/v1/exact", "pool": "b"},
+                    {"path": "/named", "host": ["h.org", "*.w.org"], "pool": "b"},
+                ],
+            },
+            "first": {"bind": at["shared"], "hosts": ["one.org"], "auth": {"clients": "all"}, "routes": TO_A},
+            "second": {"bind": at["shared"], "hosts": ["two.org", "*.two.org"], "auth": "none",
+                       "allow": ["127.0.0.0/8"],
+                       "routes": [{"path": "/b", "pool": "b"}, {"path": "/a", "pool": "a"}]},
+            "third": {"bind": at["shared"], "hosts": ["*.x.two.org"], "auth": "none", "deny": ["127.0.0.1"],
+                      "routes": TO_A},
+            "trusted": {"bind": at["trusted"], "auth": "none", "trusted_proxies": ["127.0.0.0/8"],
+                        "behind_proxy": True, "routes": [{"path": "/s", "strip_prefix": True, "pool": "a"},
+                                                         *TO_A]},
+            "keyed": {"bind": at["keyed"], "auth": {"clients": "all", "upstream": {"set": "env:ENGINE"}},
+                      "routes": [{"path": "/b", "pool": "b"}, *TO_A]},
+            "closed": {"bind": at["closed"], "auth": "none", "allow": ["10.0.0.0/8"], "routes": TO_A},
+            "bodies": {
+                "bind": at["bodies"], "auth": "none", "inspect": {"body": "4KiB"}, "max_body": "64KiB",
+                "routes": [
+                    {"path": "/size", "prompt_over": 100, "pool": "b"},
+                    {"path": "/size", "prompt_under": 50, "pool": "b"},
+                    {"path": "/size", "pool": "a"},
+                    {"path": "/many", "max_tokens_over": 10, "pool": "b"},
+                    {"path": "/many", "pool": "a"},
+                    {"model": "big-*", "pool": "b"},
+                    {"model": ["small", "tiny"], "pool": "a"},
+                ],
+            },
+            "limited": {"bind": at["limited"], "auth": "none", "routes": TO_A,
+                        "limits": [{"rate": "2/h", "burst": 1, "per": "ip"}]},
+            "cors": {"bind": at["cors"], "auth": {"clients": ["one"]},
+                     "cors": {"origins": ["https://chat.org"], "methods": ["GET", "POST"],
+                              "expose": ["X-Usage"], "headers": ["Authorization", "X-Own"],
+                              "credentials": True, "max_age": "10m"},
+                     "response_headers": {"set": {"X-Level": "listener", "X-Here": "yes"}},
+                     "routes": [{"path": "/b", "pool": "b",
+                                 "response_headers": {"set": {"X-Level": "route"}}}, *TO_A]},
+        },
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("site") / request.param
+    for parent in (folder.parent, folder.parent.parent):
+        parent.chmod(0o755)
+    try:
+        with running(request.param, partial(fleet, request.param), (PORTS, SERVERS), SECRETS, folder) as made:
+            made.servers["a"].headers |= {"X-Powered-By": "a", "X-Level": "server", "Location": "/there"}
+            yield made
+    except LookupError as missing:
+        pytest.skip(str(missing))
+
+
+# routes
+
+
+class Way(NamedTuple):
+    """A request, the server that gets it and the path that it sees; no server: the status instead."""
+
+    path: str
+    server: str = ""
+    seen: str = ""
+    status: int = 200
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    host: str = "site.org"
+    code: str = ""
+
+
+ENVOY = {
+    # It makes paths canonical, and shows servers those.
+    "/v1//chat": {"seen": "/v1/chat"},
+    "/%76%31/chat": {"seen": "/v1/chat"},
+    "/v1/../fixed": {"status": 410, "code": ""},
+    "/v1/./x": {"status": 200, "code": "", "server": "a", "seen": "/v1/x"},
+    "/v1/..": {"status": 404, "code": "not_found"},
+    "/v1/%2e%2e/x": {"status": 404, "code": "not_found"},
+    # It looks at no query.
+    **{f"/asked?{query}": {"status": 404, "code": "not_found", "server": ""} for query in
+       ("kind=best", "x=1&kind=b", "kind=b&kind=c")},
+}  # fmt: skip
+"""What is otherwise on Envoy, by path."""
+
+
+def check(site: Site, port: str, way: Way) -> Reply:
+    if site.target == "envoy":
+        way = way._replace(**ENVOY.get(way.path, {}))
+    body = b"{}" if way.method == "POST" else None
+    got = site.ask(port, way.path, way.method, body, way.headers, way.host)
+    assert (got.status, got.headers.get("x-mock", ""), got.code) == (way.status, way.server, way.code), got
+    if way.server:
+        assert got.seen is not None
+        assert got.seen.path == (way.seen or way.path)
+    return got
+
+
+ROUTES = (
+    Way("/strip/v1/x?y=1", "a", "/v1/x?y=1"),
+    Way("/strip", "a", "/"),
+    Way("/stripped", status=404, code="not_found"),
+    Way("/add/x", "a", "/api/add/x"),
+    Way("/moved/x", "b", "/v9/x"),
+    Way("/moved", "b", "/v9/"),
+    Way("/fixed/deep", status=410),
+    Way("/none", status=204),
+    Way("/post", "b", method="POST"),
+    Way("/post", status=404, code="not_found"),
+    Way("/tier", "b", headers=(("X-Tier", "gold"),)),
+    Way("/tier", status=404, code="not_found", headers=(("X-Tier", "Gold"),)),
+    Way("/tier", status=404, code="not_found"),
+    Way("/v1/chat", "a"),
+    Way("/v1//chat", "a"),
+    Way("/%76%31/chat", "a"),
+    Way("/v1/exact", "b"),
+    Way("/v1/exact/not", "a"),
+    Way("/V1", status=404, code="not_found"),
+    Way("/named", "b", host="h.org"),
+    Way("/named", "b", host="H.ORG:8080"),
+    Way("/named", "b", host="deep.er.w.org"),
+    Way("/named", status=404, code="not_found", host="w.org"),
+    Way("/named", status=404, code="not_found", host="xh.org"),
+    Way("/v1/../fixed", status=400, code="bad_request"),
+    Way("/v1/./x", status=400, code="bad_request"),
+    Way("/v1/..", status=400, code="bad_request"),
+    Way("/v1/..x/y.", "a"),
+    Way("/v1/%00", status=400, code="bad_request"),
+    Way("/v1/%2e%2e/x", status=400, code="bad_request"),
+    Way("/v1", status=405, method="TRACE", code="method_not_allowed"),
+    Way("/v1/reset_prefix_cache", "a"),
+    Way("/strip/reset_prefix_cache", status=403, code="admin_path_refused", method="POST"),
+    Way("/", status=404, code="not_found"),
+)
+
+
+@pytest.mark.parametrize("way", ROUTES, ids=lambda way: f"{way.method} {way.path[:40]}")
+def test_a_request_takes_its_route(site: Site, way: Way) -> None:
+    check(site, "routes", way)
+
+
+QUERIES = (
+    Way("/asked?kind=best", "b"),
+    Way("/asked?x=1&kind=b", "b"),
+    Way("/asked?kind=worst", status=404, code="not_found"),
+    Way("/asked?unkind=best", status=404, code="not_found"),
+    Way("/asked?kind=b&kind=c", status=400, code="bad_request"),
+)
+
+
+@pytest.mark.parametrize("way", QUERIES, ids=lambda way: way.path)
+def test_a_query_decides_where_it_is_looked_at(site: Site, way: Way) -> None:
+    check(site, "routes", way)
+
+
+def test_a_header_that_decides_comes_once(site: Site) -> None:
+    twice = (("X-Tier", "gold"), ("X-Tier", "gold"))
+    # HAProxy refuses it. NGINX 1.22 and Envoy compare the first, later NGINX what they make joined.
+    way = Way("/tier", status=400, code="bad_request") if site.target == "haproxy" else Way("/tier", "b")
+    check(site, "routes", way._replace(headers=twice))
+
+
+def test_an_address_is_at_most_32_kib_long(site: Site) -> None:
+    length = 66_000 if site.target == "nginx" else 33_000  # whose buffer is twice the listener's headers
+    way = Way("/v1/" + "x" * length, status=414, code="uri_too_long")
+    if site.target == "envoy":  # for which the address is one of the headers
+        way = way._replace(status=431, code="headers_too_large")
+    check(site, "routes", way)
+
+
+def test_a_fixed_answer_is_given_as_written(site: Site) -> None:
+    got = site.ask("routes", "/fixed")
+    assert (got.body, got.headers["content-type"], got.seen) == (b"gone", "text/html", None)
+
+
+def test_a_refused_method_is_told_of_the_allowed_ones(site: Site) -> None:
+    allowed = site.ask("routes", "/v1", "TRACE").headers.get("allow", "")
+    assert {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} == set(allowed.split(", "))
+    assert "allow" not in site.ask("routes", "/nowhere").headers
+
+
+@pytest.mark.parametrize(("length", "status"), [(1024, 200), (1025, 413)])
+def test_a_body_is_at_most_as_long_as_the_listener_says(site: Site, length: int, status: int) -> None:
+    got = site.ask("routes", "/v1/x", "POST", b"x" * length)
+    assert (got.status, got.code) == (status, "" if status == 200 else "request_too_large")
+
+
+def test_headers_are_at_most_as_long_as_the_listener_says(site: Site) -> None:
+    many = tuple((f"X-Long-{number}", "x" * 4000) for number in range(40))
+    assert site.ask("routes", "/v1", headers=many[:6]).status == 200
+    got = site.ask("routes", "/v1", headers=many[: 40 if site.target == "nginx" else 9])
+    assert (got.status, got.code) == (431, "headers_too_large")
+
+
+def test_nobody_there_is_said_as_json_with_a_time(site: Site) -> None:
+    got = site.ask("routes", "/dead")
+    assert (got.status, got.code, got.headers.get("retry-after")) == (503, "service_unavailable", "1")
+
+
+def test_a_request_that_is_no_handshake_goes_on_without_an_upgrade(site: Site) -> None:
+    headers = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABkAAQ"}
+    got = check(site, "routes", Way("/ws/x", "a", headers=tuple(headers.items())))
+    assert got.sent("Upgrade") is None
+    assert got.sent("HTTP2-Settings") is None
+
+
+# what servers and clients are told
+
+
+def test_a_clients_own_id_is_kept_where_it_is_harmless(site: Site) -> None:
+    for kept in ("abc.1:/+=-_Z", "x" * 128):
+        got = site.ask("routes", "/v1", headers={"X-Request-Id": kept})
+        assert (got.headers["x-request-id"], got.sent("X-Request-Id")) == (kept, kept)
+    for odd in ("", "two words", '"quoted"', "x" * 129) if site.target != "envoy" else ():
+        got = site.ask("routes", "/v1", headers={"X-Request-Id": odd})
+        assert got.headers["x-request-id"] == got.sent("X-Request-Id")
+        assert re.fullmatch(r"[0-9a-f-]{32,36}", got.headers["x-request-id"])
+
+
+def test_what_a_client_claims_of_itself_is_not_believed(site: Site) -> None:
+    claims = {
+        "X-Forwarded-For": "203.0.113.9", "X-Real-IP": "203.0.113.9", "X-Forwarded-Proto": "https",
+        "X-Forwarded-Host": "evil.org", "X-Forwarded-Prefix": "/evil", "Forwarded": "for=203.0.113.9",
+    }  # fmt: skip
+    got = site.ask("routes", "/v1", headers=claims)
+    assert got.sent("X-Forwarded-For") == got.sent("X-Real-IP") == "127.0.0.1"
+    assert (got.sent("X-Forwarded-Proto"), got.sent("X-Forwarded-Host")) == ("http", "site.org")
+    assert got.sent("Forwarded") is None
+    assert got.sent("X-Forwarded-Prefix") is None
+
+
+@pytest.mark.parametrize(
+    ("claims", "name", "seen"),
+    [
+        ({"X-Forwarded-For": "203.0.113.9"}, "X-Real-IP", "203.0.113.9"),
+        ({"X-Forwarded-For": "203.0.113.9, 127.0.0.2"}, "X-Real-IP", "203.0.113.9"),
+        ({"X-Forwarded-For": "198.51.100.1, 203.0.113.9"}, "X-Real-IP", "203.0.113.9"),
+        ({}, "X-Real-IP", "127.0.0.1"),
+        ({"X-Forwarded-Proto": "https"}, "X-Forwarded-Proto", "https"),
+        ({"X-Forwarded-Proto": "gopher"}, "X-Forwarded-Proto", "http"),
+        ({}, "X-Forwarded-Proto", "http"),
+        ({"X-Forwarded-Host": "pub.org:8443"}, "X-Forwarded-Host", "pub.org:8443"),
+        ({"X-Forwarded-Host": "a b/c"}, "X-Forwarded-Host", "site.org"),
+        ({}, "X-Forwarded-Host", "site.org"),
+    ],
+)
+def test_what_a_trusted_proxy_says_is_believed(
+    site: Site, claims: dict[str, str], name: str, seen: str
+) -> None:
+    if site.target == "envoy":  # which tells its own of both
+        seen = {"gopher": "gopher", "pub.org:8443": "site.org"}.get(claims.get(name, ""), seen)
+    assert site.ask("trusted", "/x", headers=claims).sent(name) == seen
+
+
+def test_a_server_is_told_which_prefix_was_taken_off(site: Site) -> None:
+    if site.target == "envoy":  # which tells it nothing
+        assert site.ask("routes", "/strip/x").sent("X-Forwarded-Prefix") is None
+        return
+    assert site.ask("routes", "/strip/x").sent("X-Forwarded-Prefix") == "/strip"
+    outer = site.ask("trusted", "/s/x", headers={"X-Forwarded-Prefix": "/outer"})
+    assert outer.sent("X-Forwarded-Prefix") == "/outer/s"
+    assert site.ask("routes", "/strip/x").headers["location"] == "/strip/there"
+    assert site.ask("routes", "/v1/x").headers["location"] == "/there"
+
+
+def test_a_proxy_that_buffers_is_told_not_to(site: Site) -> None:
+    assert site.ask("trusted", "/x").headers.get("x-accel-buffering") == "no"
+    assert "x-accel-buffering" not in site.ask("routes", "/v1").headers
+
+
+def test_a_pool_sets_and_removes_headers(site: Site) -> None:
+    got = site.ask("routes", "/v1", headers={"X-Set": "mine", "X-Debug": "1"})
+    assert (got.sent("X-Set"), got.sent("X-Debug"), got.sent("Host")) == ("a", None, "site.org")
+    assert got.headers["x-level"] == "pool"
+    assert "x-powered-by" not in got.headers
+    assert site.ask("routes", "/v1/exact").sent("Host") == "inference.internal"
+
+
+# listeners of one address
+
+
+SHARED = (
+    Way("/", status=401, host="one.org", code="invalid_api_key"),
+    Way("/", "a", host="one.org", headers=(("Authorization", "Bearer sk-one"),)),
+    Way("/", "a", host="one.org.", headers=(("X-Api-Key", "sk-one"),)),
+    Way("/", status=403, host="one.org", headers=(("Authorization", "Bearer sk-two"),), code="forbidden"),
+    Way("/b", "b", host="two.org"),
+    Way("/a", "a", host="TWO.org:1234"),
+    Way("/", status=404, host="two.org", code="not_found"),
+    Way("/b", "b", host="y.two.org"),
+    Way("/b", status=403, host="y.x.two.org", code="address_not_allowed"),
+    Way("/a", status=404, host="three.org", code="not_found"),
+)
+
+
+@pytest.mark.parametrize("way", SHARED, ids=lambda way: f"{way.host}{way.path}-{way.status}")
+def test_a_listener_holds_for_its_own_hosts_alone(site: Site, way: Way) -> None:
+    check(site, "shared", way)
+
+
+# keys, addresses, limits
+
+
+KEYED = (
+    Way("/", status=401, code="invalid_api_key"),
+    Way("/", status=401, code="invalid_api_key", headers=(("Authorization", "Bearer sk-oneX"),)),
+    Way("/", status=401, code="invalid_api_key", headers=(("Authorization", "Basic sk-one"),)),
+    Way("/", "a", headers=(("Authorization", "Bearer sk-one"),)),
+    Way("/", "a", headers=(("X-Api-Key", "sk-one"),)),
+    Way("/", status=403, code="forbidden", headers=(("X-Api-Key", "sk-two"),)),
+    Way("/b", "b", headers=(("X-Api-Key", "sk-two"),)),
+)
+
+
+@pytest.mark.parametrize("way", KEYED, ids=lambda way: f"{way.path}-{way.status}-{way.headers}")
+def test_a_key_opens_what_its_client_may_use(site: Site, way: Way) -> None:
+    got = check(site, "keyed", way)
+    if way.server:
+        assert (got.sent("Authorization"), got.sent("X-Api-Key")) == ("Bearer engine-key", None)
+    if way.status == 401:
+        assert got.headers["www-authenticate"] == "Bearer"
+
+
+def test_addresses_that_are_not_allowed_are_refused(site: Site) -> None:
+    check(site, "closed", Way("/", status=403, code="address_not_allowed"))
+    assert site.ask("closed", "/lb/live").status == 200
+
+
+def test_a_limit_holds_for_its_listener_alone(site: Site) -> None:
+    got = [site.ask("limited", "/v1") for _ in range(4)]
+    assert [one.status for one in got] == [200, 200, 429, 429]
+    assert (got[2].code, got[2].headers["retry-after"]) == ("rate_limit_exceeded", "1")
+    assert site.ask("limited", "/lb/live").status == 200
+    assert [site.ask("routes", "/v1").status for _ in range(4)] == [200] * 4
+
+
+# pages of other origins
+
+
+def test_a_page_of_an_allowed_origin_is_told_so(site: Site) -> None:
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-own"}
+    got = site.ask("cors", "/", "OPTIONS", headers={"Origin": "https://chat.org", **asks})
+    assert (got.status, got.seen) == (200 if site.target == "envoy" else 204, None)
+    assert got.headers["access-control-allow-origin"] == "https://chat.org"
+    assert got.headers["access-control-allow-methods"].replace(" ", "").split(",") == ["GET", "POST"]
+    assert got.headers["access-control-allow-headers"].lower().replace(" ", "") == "authorization,x-own"
+    assert got.headers["access-control-allow-credentials"] == "true"
+    assert got.headers["access-control-max-age"] == "600"
+    key = {"Authorization": "Bearer sk-one"}
+    answer = site.ask("cors", "/", headers={"Origin": "https://chat.org", **key})
+    assert answer.headers["access-control-allow-origin"] == "https://chat.org"
+    exposed = set(answer.headers["access-control-expose-headers"].lower().replace(" ", "").split(","))
+    assert {"x-usage", "x-request-id", "retry-after"} <= exposed
+    assert (
+        "access-control-allow-origin"
+        not in site.ask("cors", "/", headers={"Origin": "https://evil.org", **key}).headers
+    )
+
+
+def test_the_closest_says_which_header_a_client_gets(site: Site) -> None:
+    key = {"Authorization": "Bearer sk-one"}
+    levels = {path: site.ask("cors", path, headers=key).headers for path in ("/", "/b")}
+    assert {path: found["x-level"] for path, found in levels.items()} == {"/": "pool", "/b": "route"}
+    assert {found["x-here"] for found in levels.values()} == {"yes"}
+    refused = site.ask("cors", "/").headers
+    # Envoy has taken the route by then.
+    assert refused["x-level"] == ("pool" if site.target == "envoy" else "listener")
+    assert refused["x-here"] == "yes"
+
+
+# bodies
+
+
+JSON = (("Content-Type", "application/json"),)
+FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
+
+
+class Sent(NamedTuple):
+    """A body, the server that gets it, and else the answer."""
+
+    path: str
+    body: bytes
+    headers: tuple[tuple[str, str], ...]
+    server: str
+    status: int
+    code: str
+
+
+BODIES = (
+    Sent("/v1/chat/completions", b'{"model": "big-7b"}', JSON, "b", 200, ""),
+    Sent("/v1/chat/completions", b'{"x": [{"model": "tiny"}], "model" : "small"}', JSON, "a", 200, ""),
+    Sent("/v1/chat/completions", b'{"model": "tiny"}', JSON, "a", 200, ""),
+    Sent("/v1/chat/completions", b'{"model": "other"}', JSON, "", 404, "model_not_found"),
+    Sent("/v1/chat/completions", b"{}", JSON, "", 404, "not_found"),
+    Sent("/v1/chat/completions", b'{"model": "tiny"', JSON, "", 400, "invalid_json"),
+    Sent("/v1/chat/completions", b'{"model": "tiny"}', (*JSON, ("Content-Encoding", "gzip")), "", 415,
+     "unsupported_content_encoding"),
+    Sent("/v1/chat/completions", b'{"x": "' + b"x" * 5000 + b'", "model": "tiny"}', JSON, "", 413,
+     "model_not_readable"),
+    Sent("/v1/audio/transcriptions", b"model=tiny&x=1", FORM, "a", 200, ""),
+    Sent("/v1/audio/transcriptions", b"model=tiny&model=big-1", FORM, "", 400, "invalid_form"),
+    Sent("/size", b'{"x":"' + b"x" * 93 + b'"}', JSON, "b", 200, ""),
+    Sent("/size", b'{"x":"' + b"x" * 92 + b'"}', JSON, "a", 200, ""),
+    Sent("/size", b'{"x":"' + b"x" * 42 + b'"}', JSON, "a", 200, ""),
+    Sent("/size", b'{"x":"' + b"x" * 41 + b'"}', JSON, "b", 200, ""),
+    Sent("/many", b'{"max_tokens": 11}', JSON, "b", 200, ""),
+    Sent("/many", b'{"max_tokens": 10}', JSON, "a", 200, ""),
+    Sent("/many", b'{"max_completion_tokens": 11}', JSON, "b", 200, ""),
+    Sent("/many", b"{}", JSON, "a", 200, ""),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("sent", BODIES, ids=lambda one: f"{one.path} {one.body[:30]!r} {one.code}")
+def test_a_body_decides(site: Site, sent: Sent) -> None:
+    if site.target == "envoy" and sent.headers == FORM:  # which reads JSON alone
+        sent = sent._replace(server="", status=400, code="invalid_json")
+    got = site.ask("bodies", sent.path, "POST", sent.body, sent.headers)
+    assert (got.status, got.headers.get("x-mock", ""), got.code) == (sent.status, sent.server, sent.code), got
+    if got.seen is not None:
+        assert got.seen.body == sent.body
