@@ -376,7 +376,8 @@ POOL = Struct(
         "header_size",
         Size(*HEADER_SIZES),
         HEADER_SIZE,
-        "The longest headers of a response; longer ones are answered with 502.",
+        "The longest headers of a response; longer ones are answered with 502. NGINX passes up to eight "
+        "times as much, and counts what is longer as a failure of the server.",
         instead_of=("proxy_buffer_size", "max_header_size"),
     ),
     Field("headers", HEADERS, doc="Changes of the request's headers.", example={"remove": ["X-Debug"]}),

@@ -21,9 +21,10 @@ PREFIX = "/.lbgen/"
 """Internal addresses, which no client reaches."""
 
 # 400, 414, 421, 431 and 497 arise before the URI is known; a named location would fail with "empty URI in
-# redirect to named location" and 500 (seen on 1.22.1), so these have an address.
+# redirect to named location" and 500 (seen on 1.22.1), so these have an address. 501 and 505 are NGINX's own
+# for transfer encodings and versions of HTTP that it does not know.
 _EARLY = {
-    "bad_request": "400",
+    "bad_request": "400 501 505",
     "uri_too_long": "414",
     "misdirected": "421",
     "headers_too_large": "494",  # NGINX's own number for headers over large_client_header_buffers
@@ -121,9 +122,13 @@ def json_answer(said: Said) -> Answer:
 
 def _early(name: str, headers: tuple[Pair, ...]) -> Location:
     location = answer_location(f"= {PREFIX}{name}", ANSWERS[name], headers)
+    if name != "bad_request":
+        return location._replace(internal=True)
     # Before 1.27 NGINX takes the target of a CONNECT for a malformed one.
     connect = Check(Syntax('$request ~ "^CONNECT "'), 405)
-    return location._replace(internal=True, checks=(connect,) if name == "bad_request" else ())
+    # Else a length that comes with a Transfer-Encoding would make it 413 (seen on 1.22.1 to 1.30.6).
+    any_length = Syntax("client_max_body_size 0")
+    return location._replace(internal=True, checks=(connect,), access=(any_length,))
 
 
 def _slug(name: str) -> str:
