@@ -15,6 +15,7 @@ from lbgen.cli.pools import first_served, named_pool, strategy_name
 from lbgen.cli.progress import Progress
 from lbgen.cli.reports import PAGE, expect_writable, write_report
 from lbgen.cli.signals import end_as_ctrl_c_does
+from lbgen.cli.simulate_inputs import note_trace
 from lbgen.fleet.shares import shared_out
 from lbgen.model import Balancers
 from lbgen.problems import LbgenError
@@ -58,6 +59,7 @@ class Wanted(NamedTuple):
     expectations: tuple[str, ...]
     allow_errors: bool
     report: str | None
+    against_log: str | None
     format: str
 
 
@@ -117,6 +119,12 @@ class Wanted(NamedTuple):
     is_flag=True,
     help="Exit 0 even when more than 1 % of the requests of a run failed.",
 )
+@option(
+    "--against-log",
+    metavar="FILE[:key=value,...]",
+    help="Measure nothing: put this access log beside the prediction for the same requests. Keys as of "
+    "size --log.",
+)
 @option("--report", metavar="FILE.html", type=click.Path(), help="Write a page with charts, too.")
 @format_option("For people or for programs.")
 @click.pass_obj
@@ -128,6 +136,9 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     file.
     """
     wanted = Wanted(**options)  # type: ignore[arg-type]  # click made them from the options above
+    if wanted.against_log is not None:
+        _against_log(console, usable_fleet(console, load_fleet(console, request), request), wanted)
+        return
     try:
         from lbgen.lab.trial import expectations, told  # noqa: PLC0415 - the lab's packages are an extra
         from lbgen.lab.trial.planning import plan  # noqa: PLC0415 - likewise
@@ -150,6 +161,27 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
         console.error(f"interrupted: {len(trial.rows)} of {made.runs} runs are finished")
         raise click.exceptions.Exit(130)
     _judge(console, wanted, expected, trial)
+
+
+def _against_log(console: Console, fleet: Fleet, wanted: Wanted) -> None:
+    """Print a log beside the prediction for the same requests."""
+    from lbgen.simulate.answers.twin import twin  # noqa: PLC0415 - most trials have no log
+    from lbgen.simulate.answers.twin_text import twin_json, twin_text  # noqa: PLC0415 - likewise
+    from lbgen.simulate.load.logs.load import read_replay  # noqa: PLC0415 - likewise
+
+    if wanted.report or wanted.expectations or wanted.rate or wanted.load:
+        raise click.UsageError("--against-log takes the log's own load, and has no --report and no --expect")
+    question = _question(fleet, wanted)
+    log = read_replay(wanted.against_log or "", pool=question.pool.name)
+    note_trace(console, log)
+    strategies = question.strategies if wanted.strategies else (question.pool.strategy.name,)
+    if len(strategies) > 1:
+        raise click.UsageError("--against-log: one --strategy ran when the log was written")
+    found = twin(question._replace(strategies=strategies, targets=question.targets[:1]), log)
+    if wanted.format == "json":
+        console.result(json.dumps(twin_json(found), indent=2))
+    else:
+        console.result(twin_text(found, terminal_width()).rstrip("\n"))
 
 
 def _judge(console: Console, wanted: Wanted, expected: list[Expectation], trial: Trial) -> None:

@@ -41,6 +41,9 @@ class Line(NamedTuple):
     output_tokens: int | None = None
     max_tokens: int | None = None
     session: str | None = None
+    queue_s: float | None = None
+    """How long the balancer had it before a server did."""
+    server: str | None = None
 
 
 def parsed(text: str, session: str | None = None) -> Line:
@@ -76,6 +79,9 @@ PROMPT_BYTES = ("prompt_bytes", "request_body_bytes", "request_length")
 PROMPT_TOKENS = ("prompt_tokens", "input_tokens")
 OUTPUT_TOKENS = ("output_tokens", "completion_tokens")
 MAX_TOKENS = ("max_tokens", "max_completion_tokens")
+TOTALS = ("upstream_total_s", "upstream_response_time")
+"""How long the server had the request, from the connection on."""
+SERVERS = ("server", "server_name", "upstream_addr")
 SESSIONS = ("conversation", "session", "session_id")
 """Names of fields, the first that is there counts."""
 
@@ -87,6 +93,8 @@ MOST_SECONDS = 7 * 86_400.0
 def _of_json(fields: dict[str, Any], session: str | None) -> Line:
     at_s, whole = _time(_first(fields, TIMES))
     duration = _number(_first(fields, DURATIONS), MOST_SECONDS)
+    first, total = (_number(_first(fields, names), MOST_SECONDS) for names in (FIRSTS, TOTALS))
+    queued = None if duration is None or total is None else max(0.0, duration - total)
     request = str(fields.get("request") or "").split(" ")
     named = request if len(request) == 3 else [None, None]
     path = _text(_first(fields, PATHS)) or named[1]
@@ -99,18 +107,21 @@ def _of_json(fields: dict[str, Any], session: str | None) -> Line:
         _text(_first(fields, POOLS)),
         whole,
         duration,
-        _number(_first(fields, FIRSTS), MOST_SECONDS),
+        None if first is None else first + (queued or 0.0),
         _whole(_first(fields, SENT), MOST_BYTES),
         _whole(_first(fields, PROMPT_BYTES), MOST_BYTES),
         _whole(_first(fields, PROMPT_TOKENS), MOST_TOKENS),
         _whole(_first(fields, OUTPUT_TOKENS), MOST_TOKENS),
         _whole(_first(fields, MAX_TOKENS), MOST_TOKENS),
         _text(_first(fields, (session,) if session else SESSIONS)),
+        queued,
+        _text(_first(fields, SERVERS)),
     )
 
 
 _HTTPLOG = re.compile(
-    r"\[(?P<time>\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d\.\d{3})\] (?P<frontend>\S+) (?P<backend>[^/ ]+)/\S+ "
+    r"\[(?P<time>\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d\.\d{3})\] (?P<frontend>\S+) "
+    r"(?P<backend>[^/ ]+)/(?P<server>\S+) "
     r"(?P<times>-?\d+/-?\d+/-?\d+/-?\d+/\+?-?\d+) (?P<status>-?\d{1,3}) \+?(?P<bytes>\d+) \S+ \S+ \S{4} "
     r'\S+ \S+ .*?"(?P<method>[A-Z]+|<BADREQ>)(?: (?P<path>\S+))?',
     re.ASCII,
@@ -136,6 +147,8 @@ def _of_httplog(match: re.Match[str]) -> Line:
         duration_s=total / 1000 if total >= 0 else None,
         first_s=(max(0, request) + max(0, queued) + max(0, connect) + first) / 1000 if known else None,
         sent_bytes=int(match["bytes"]),
+        queue_s=max(0, queued) / 1000,
+        server=None if match["server"].startswith("<") else match["server"],
     )
 
 

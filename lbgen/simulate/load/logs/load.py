@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lbgen.problems import FleetError, LbgenError, Location, Problem
 from lbgen.reading import opened
 from lbgen.simulate.load.logs.lines import LONGEST_LINE, parsed
-from lbgen.simulate.load.logs.replay import Log, Turn, busiest
+from lbgen.simulate.load.logs.replay import Log, Replay, Turn, busiest
 from lbgen.simulate.load.logs.terms import parts_of, terms_of
 from lbgen.simulate.load.logs.words import MOST_NAMED, Found, Taken, counted, names_of, said
 
@@ -45,6 +45,12 @@ def is_log(text: str) -> bool:
         return "input_length" not in first and bool(parsed(first))
     except (OSError, ValueError, OverflowError):
         return False
+
+
+def read_replay(text: str, *, pool: str | None = None) -> Replay:
+    """Return a log that is played once, as it was; raises as `read_log`."""
+    log = read_log(text, pool=pool)
+    return Replay(log.name, log.turns, log.grid_s, said=log.said)
 
 
 def read_log(text: str, *, pool: str | None = None, busiest_s: float | None = None) -> Log:
@@ -146,7 +152,7 @@ def _taken(path: Path, found: Found, terms: Terms, pool: str | None, busiest_s: 
         raise LbgenError(f"{path}: has no line of a pool {terms.pool}: {names_of(pools) or 'it names none'}")
     if len(rows) < 2:
         raise LbgenError(f"{path}: has {len(rows)} requests that count: {counted(found)}")
-    turns = sorted(_turn(line, tokens, terms) for line, tokens in rows)
+    turns = sorted((_turn(line, tokens, terms) for line, tokens in rows), key=lambda turn: turn[:4])
     length = busiest_s if terms.window_s is None else terms.window_s
     picked = busiest(turns, length) if length and turns[-1].at_s - turns[0].at_s > 2 * length else turns
     return Taken(found, turns, picked, wanted if wanted in pools else None, pools)
@@ -157,4 +163,8 @@ def _turn(line: Line, tokens: int, terms: Terms) -> Turn:
     prompt = line.prompt_tokens
     if prompt is None:
         prompt = round(terms.prompt if line.prompt_bytes is None else line.prompt_bytes / terms.prompt_bytes)
-    return Turn(line.at_s, max(1, prompt), tokens, line.session or "", known)
+    first_s = line.first_s if _streamed(line, terms) else None
+    return Turn(
+        line.at_s, max(1, prompt), tokens, line.session or "", known,
+        first_s, line.duration_s, line.queue_s, line.server,
+    )  # fmt: skip

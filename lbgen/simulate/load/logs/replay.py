@@ -25,6 +25,11 @@ class Turn(NamedTuple):
     session: str = ""
     sized: bool = False
     """The size of the prompt is the log's."""
+    first_s: float | None = None
+    """From the request to the first token; None where the log does not say, or the answer was no stream."""
+    duration_s: float | None = None
+    queue_s: float | None = None
+    server: str | None = None
 
 
 def busiest(turns: Sequence[Turn], length_s: float) -> list[Turn]:
@@ -57,7 +62,7 @@ class Log:
         begin = turns[0].at_s
         self._times = [turn.at_s - begin for turn in turns]
         self._span = max(self._times[-1] + grid_s, 1e-3) * len(turns) / max(1, len(turns) - (not grid_s))
-        self._grid = grid_s
+        self.grid_s = grid_s
         self._resampled = resampled
         self.own_rate: float | None = len(turns) / self._span
 
@@ -70,7 +75,7 @@ class Log:
         while left > 0:
             begin = dice.random() * self._span if self._resampled or not stretch else 0.0
             found = sorted(
-                (at + dice.random() * self._grid, index) for at, index in self._stretch(begin, length)
+                (at + dice.random() * self.grid_s, index) for at, index in self._stretch(begin, length)
             )
             for at, index in found[:left]:
                 yield self._request((passed + at) * pace, index, stretch)
@@ -103,3 +108,18 @@ class Log:
         request.conversation = name
         request.named = True
         return request
+
+
+class Replay(Log):
+    """A log once, in its own order and time; its requests say afterwards what became of them."""
+
+    def requests(self, seed: int, rate_per_s: float, count: int) -> Iterator[Request]:
+        """Yield the log's requests, at most so many; the rate is the log's own."""
+        del rate_per_s
+        dice = Random(f"log {seed}")  # noqa: S311 - has to be the same again
+        times = sorted((at + dice.random() * self.grid_s, index) for index, at in enumerate(self._times))
+        self.replayed: list[tuple[Turn, Request]] = []
+        for at, index in times[:count]:
+            request = self._request(at, index, 0)
+            self.replayed.append((self.turns[index], request))
+            yield request
