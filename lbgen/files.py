@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from lbgen.render import RenderedFile
-    from lbgen.secret_values import StandInSecrets
+    from lbgen.secret_values import RealSecrets, StandInSecrets
 
 
 NEW = ".lbgen-new-"
@@ -66,16 +66,22 @@ def write_files(directory: Path, files: Sequence[RenderedFile], *, force: bool =
     return changes
 
 
-def known_secrets(directory: Path, secrets: StandInSecrets) -> Callable[[RenderedFile], RenderedFile]:
+def known_secrets(
+    directory: Path, secrets: RealSecrets | StandInSecrets
+) -> Callable[[RenderedFile], RenderedFile | None]:
     """Return what `render` settles files with where secrets are not to be had: as they lie in the directory.
 
-    So a change is told from the rest of the fleet, on a machine without the keys, too.
+    So a change is told from the rest of the fleet, on a machine without the keys, too. A file that is made
+    of others which are elsewhere is left out where there is none.
     """
 
-    def settle(file: RenderedFile) -> RenderedFile:
+    def settle(file: RenderedFile) -> RenderedFile | None:
         place = directory / file.path
-        if not (file.secret and secrets.missing and place.exists()):
+        left_out = file.path in secrets.left_out
+        if not (left_out or (file.secret and secrets.missing)):
             return file
+        if not place.exists():
+            return None if left_out else file
         header, newline, _ = file.text.partition("\n")
         return file._replace(text=header + newline + _read(place).partition("\n")[2])
 

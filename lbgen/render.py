@@ -50,12 +50,12 @@ def render(  # noqa: PLR0913, PLR0917 - one value each
     part: str = "all",
     templates: Path | None = None,
     secrets: Secrets | None = None,
-    settle: Callable[[RenderedFile], RenderedFile] | None = None,
+    settle: Callable[[RenderedFile], RenderedFile | None] | None = None,
 ) -> tuple[RenderedFile, ...]:
     """Return the files of one target, the main file first.
 
     `templates` is a folder of the user's whose files come before the built-in ones. `settle` may put
-    another text into a file before the files' fingerprint is taken.
+    another text into a file, or leave it out (None), before the files' fingerprint is taken.
     Raises `LbgenError` for a template that fails, a secret that is missing, and two clients with one key.
     """
     target = TARGETS[target_name]
@@ -68,7 +68,8 @@ def render(  # noqa: PLR0913, PLR0917 - one value each
         files = tuple(_file(environment, output, line, templates) for output in outputs)
         if part == "all" and (merged := merged_text(fleet, target_name)):
             files += (RenderedFile(FLEET_FILE, f"# {line}\n{merged}", aside=True),)
-        return _sealed(tuple(map(settle, files)) if settle else files, files_mark(fleet.digest))
+        settled = tuple(file for one in files if (file := settle(one))) if settle else files
+        return _sealed(settled, files_mark(fleet.digest))
 
 
 def _refuse_shared_keys(fleet: Fleet, secrets: Secrets) -> None:

@@ -6,23 +6,31 @@ import hashlib
 import os
 from typing import TYPE_CHECKING
 
+from lbgen.model import Secret
 from lbgen.problems import LbgenError
 from lbgen.reading import MIB, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from lbgen.model import Secret
+    from pathlib import Path
 
 MAX_BYTES = MIB
 """Of a file that holds a secret."""
+STAND_IN = "stand-in\n"
+"""The text of a joined file whose parts are on another machine."""
 
 
 class RealSecrets:
     """Reads secrets from the environment and from files, for files that are put to use."""
 
-    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, environ: Mapping[str, str] = os.environ, *, leave_out: bool = False) -> None:
+        """`leave_out`: a file that joins others is left out where these are on another machine."""
         self._environ = environ
+        self._leave_out = leave_out
+        self.missing: dict[Secret, str] = {}
+        """Always empty: a secret that is missing raises."""
+        self.left_out: dict[str, tuple[Path, ...]] = {}
+        """Each side file that is left out, with the files that it is made of."""
 
     def resolve(self, secret: Secret) -> str:
         """Return the value; raises `LbgenError` when it is missing, empty or not one line."""
@@ -46,6 +54,16 @@ class RealSecrets:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise LbgenError(f"the secret {secret} cannot be read: {reason}") from None
 
+    def joined(self, path: str, *parts: Path) -> str:
+        """Return the parts one after the other; raises `LbgenError` for one that cannot be read."""
+        try:
+            return "".join(f"{_pem_text(part)}\n" for part in parts)
+        except LbgenError:
+            if not self._leave_out:
+                raise
+            self.left_out[path] = parts
+            return STAND_IN
+
 
 class StandInSecrets:
     """Gives real secrets where they are to be had and stand-ins elsewhere, and remembers which."""
@@ -54,6 +72,8 @@ class StandInSecrets:
         self._real = real or RealSecrets()
         self.missing: dict[Secret, str] = {}
         """Each secret that was not to be had, with the reason."""
+        self.left_out: dict[str, tuple[Path, ...]] = {}
+        """Each side file that is left out, with the files that it is made of."""
 
     def resolve(self, secret: Secret) -> str:
         """Return the value or a stand-in, the same one each time for the same reference."""
@@ -62,3 +82,23 @@ class StandInSecrets:
         except LbgenError as error:
             self.missing[secret] = str(error)
             return "stand-in-" + hashlib.sha256(str(secret).encode()).hexdigest()[:16]
+
+    def joined(self, path: str, *parts: Path) -> str:
+        """Return the parts one after the other, or a stand-in when one of them cannot be read."""
+        try:
+            return self._real.joined(path, *parts)
+        except LbgenError as error:
+            self.left_out[path] = parts
+            self.missing[Secret("file", f"{' + '.join(map(str, parts))}")] = str(error)
+            return STAND_IN
+
+
+def _pem_text(path: Path) -> str:
+    try:
+        return read_text(path, encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not PEM text"
+        raise LbgenError(
+            f"{path} cannot be read: {reason}; HAProxy before 3.0 needs certificate and key in one file,"
+            " which is made from both: run this where they are, or write 'bundle'"
+        ) from None

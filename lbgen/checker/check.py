@@ -12,7 +12,7 @@ from lbgen.checker.programs import differs, find
 from lbgen.checker.spec import Verdict
 from lbgen.checker.stand_ins import stood_in
 from lbgen.checker.surroundings import Surroundings
-from lbgen.problems import LbgenError, Location, Problem, Severity
+from lbgen.problems import Location, Problem, Severity
 from lbgen.render import render
 from lbgen.runtimes.spec import NoProgramError
 from lbgen.secret_values import StandInSecrets
@@ -158,7 +158,7 @@ def _verdict(asked: _Asked, found: Found, answer: _Answer) -> Verdict:
     if other:  # what another version warns of need not hold for the one that the fleet is for
         notes += tuple(f"warns: {message.text}" for message in messages if not message.is_error)
         messages = [message for message in messages if message.is_error]
-    files = _texts(asked, answer.texts) if messages else {}
+    files = _texts(asked) if messages else {}
     problems = tuple(_problem(asked.target, message, files, answer.texts) for message in messages)
     line = f"{asked.target} {found.version}: {_outcome(problems)}{other}"
     return Verdict(
@@ -194,17 +194,10 @@ def _ending(finished: Finished) -> str:
     return finished.output.strip() or f"the program ended with {finished.code} and said nothing"
 
 
-def _texts(asked: _Asked, seen: Mapping[str, str]) -> dict[str, str]:
-    """Return the files as they are for the user, by ``TARGET/PATH``; those with secrets are left out.
-
-    Where they cannot be made here, because one needs a certificate that is not here: as they were seen.
-    """
-    try:
-        files = render(asked.fleet, asked.target, templates=asked.templates, secrets=StandInSecrets())
-        texts = {file.path: file.text for file in files if not file.secret}
-    except LbgenError:
-        texts = dict(seen)
-    return {f"{asked.target}/{path}": text for path, text in texts.items()}
+def _texts(asked: _Asked) -> dict[str, str]:
+    """Return the files as they are for the user, by ``TARGET/PATH``; those with secrets are left out."""
+    files = render(asked.fleet, asked.target, templates=asked.templates, secrets=StandInSecrets())
+    return {f"{asked.target}/{file.path}": file.text for file in files if not file.secret}
 
 
 def _problem(target: str, message: Message, files: Mapping[str, str], seen: Mapping[str, str]) -> Problem:

@@ -14,7 +14,7 @@ from lbgen.cli.options import Command, fleet_options, format_option, option, tem
 from lbgen.cli.plan import as_before, changed_lines, choice_of, folder_of, values
 from lbgen.cli.signals import end_as_ctrl_c_does
 from lbgen.deploy.addresses import taken_addresses
-from lbgen.deploy.apply import Job, apply
+from lbgen.deploy.apply import Job, apply, in_users_words
 from lbgen.deploy.lock import RefusedError
 from lbgen.deploy.plan import MAX_CHANGE
 from lbgen.deploy.reload import (
@@ -217,7 +217,7 @@ def _check(settings: TargetSettings, choice: Choice, main: Path) -> str:
         TARGETS[settings.name].program.checking(main.resolve(), found.version), folder
     )
     if finished.code != 0:
-        said = finished.output.strip()
+        said = in_users_words(finished.output.strip(), main)
         raise RefusedError(f"{settings.name} {found.version} refuses the candidate:\n{said}")
     if not found.program.in_container:
         _refuse_taken(main)

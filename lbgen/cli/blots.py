@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lbgen.problems import Path
 
 _PLAIN_WORDS = {"none", "all", "strip", "pass", "null", "~", "true", "false"}
-_REFERENCES = ("env:", "file:", "${")
+_REFERENCES = ("file:", "${")
 _CONFIDENTIAL_KEY = r"[\"']?\b(?:clients|metrics)[\"']?\s*:(?=\s|$)"
 
 
@@ -72,6 +72,8 @@ def _suspects(root: Node, unknown_keys: Collection[tuple[int, int]]) -> Iterator
 
 def _is_harmless(text: str) -> bool:
     """Tell whether a value is a reference, a word of the fleet file, or a number too short for a secret."""
+    if text.startswith("env:"):
+        return text.removeprefix("env:").isidentifier()
     return not text or text.startswith(_REFERENCES) or text in _PLAIN_WORDS or _is_short_number(text)
 
 

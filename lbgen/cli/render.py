@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,7 +25,7 @@ from lbgen.secret_values import RealSecrets, StandInSecrets
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
@@ -179,14 +180,14 @@ def _print_result(console: Console, fleet: Fleet, wanted: Wanted) -> int:
 
 
 def _write(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> int:
-    from lbgen.files import compare, refuse_foreign, write_files  # noqa: PLC0415 - printing needs none of it
+    from lbgen.files import compare, known_secrets, refuse_foreign, write_files  # noqa: PLC0415 - printing needs none of it
 
-    rendered = {
-        _folder(directory, settings.name, wanted): _render(
-            console, fleet, settings.name, wanted, RealSecrets()
-        )
-        for settings in fleet.targets
-    }
+    secrets = RealSecrets(leave_out=wanted.form == "files")
+    rendered = {}
+    for settings in fleet.targets:
+        folder = _folder(directory, settings.name, wanted)
+        settle = known_secrets(folder, secrets)
+        rendered[folder] = _render(console, fleet, settings.name, wanted, secrets, settle)
     if not wanted.force:  # for all targets before the first file is written
         for folder, files in rendered.items():
             refuse_foreign(compare(folder, files))
@@ -196,7 +197,21 @@ def _write(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> i
         for change in write_files(folder, files, force=wanted.force)
     ]
     _report(console, done, wanted, _DONE)
+    for path, parts in secrets.left_out.items():
+        console.note(_to_join(fleet, path, parts))
     return 0
+
+
+def _to_join(fleet: Fleet, path: str, parts: Sequence[Path]) -> str:
+    """Return how to make a file on the balancer's machine that is made of files which are there alone."""
+    names = " ".join(shlex.quote(str(part)) for part in parts)
+    made = Path(fleet.target("haproxy").directory, path)
+    folder, file = shlex.quote(str(made.parent)), shlex.quote(str(made))
+    return (
+        f"haproxy/{path} is not written: {' and '.join(map(str, parts))} cannot both be read here,"
+        " and HAProxy before 3.0 needs them in one file. On its machine:"
+        f" (umask 077; mkdir -p {folder}; cat {names} > {file})"
+    )
 
 
 def _folder(directory: Path, target: str, wanted: Wanted) -> Path:
@@ -231,7 +246,7 @@ def _render(  # noqa: PLR0913, PLR0917 - one value each
     target: str,
     wanted: Wanted,
     secrets: Secrets,
-    settle: Callable[[RenderedFile], RenderedFile] | None = None,
+    settle: Callable[[RenderedFile], RenderedFile | None] | None = None,
 ) -> tuple[RenderedFile, ...]:
     templates = templates_folder(wanted.templates)
     if wanted.form in {"files", "terraform"}:

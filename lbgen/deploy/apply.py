@@ -22,7 +22,7 @@ from lbgen.deploy.lock import RefusedError, locked
 from lbgen.deploy.plan import MAX_CHANGE, make_plan
 from lbgen.deploy.reload import HungError
 from lbgen.deploy.watched_files import files_with_held
-from lbgen.files import tidy, write_files
+from lbgen.files import has_header, tidy, write_files
 from lbgen.problems import LbgenError
 from lbgen.reading import read_text
 from lbgen.targets.answers import files_named
@@ -194,6 +194,19 @@ def _check_candidate(job: Job) -> str:
         return job.check(candidate / job.files[0].path)
     finally:
         shutil.rmtree(candidate, ignore_errors=True)
+
+
+def in_users_words(said: str, main: Path) -> str:
+    """Return what a checker says of the candidate with the user's names for files.
+
+    A rendered file is called by its name alone, since its lines are not those of the file that it replaces;
+    any other, such as a certificate, by where it is looked for once the files are replaced.
+    """
+    candidate = main.parent
+    for file in sorted(candidate.rglob("*"), key=lambda path: -len(str(path))):
+        if file.is_file() and not file.is_symlink() and has_header(read_text(file, errors="replace")):
+            said = said.replace(str(file), str(file.relative_to(candidate)))
+    return said.replace(str(candidate), str(candidate.parent))
 
 
 def _link_neighbours(directory: Path, candidate: Path) -> None:

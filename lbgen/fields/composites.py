@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lbgen.problems import Path
 
 
-KNOWN_KEYS = "known are: "
+KNOWN_KEYS, RENAMED = "known keys: ", "lbgen calls it "
 """How the hint begins for a key that is like no other."""
 
 
@@ -186,7 +186,7 @@ class Struct(Kind):
         """Return what a key that is unknown was probably meant to be."""
         for field in self.fields:
             if name.lower() in field.instead_of:
-                return f"'{field.name}' is what lbgen calls it"
+                return f"{RENAMED}'{field.name}'"
         likely = nearest(name, self.by_name)
         return f"did you mean '{likely}'?" if likely else KNOWN_KEYS + ", ".join(self.by_name)
 

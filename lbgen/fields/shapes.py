@@ -39,7 +39,7 @@ class OneOf(Kind):
             return None
         else:
             kind = self.scalar
-        if kind is None or node.tag == NULL:
+        if kind is None or node.tag == NULL or _switch(self, node):
             return wrong_type(self, node, path, problems)
         return kind.read(node, path, problems)
 
@@ -65,7 +65,17 @@ class OneOf(Kind):
         return value if kind is None else kind.written(value)
 
     def hint(self, node: Node) -> str:
-        return next((hint for kind in self.kinds if (hint := kind.hint(node))), "")
+        return _switch(self, node) or next((hint for kind in self.kinds if (hint := kind.hint(node))), "")
+
+
+def _switch(kind: OneOf, node: Node) -> str:
+    """Return what to write in place of a word that switches something on or off; empty for other values."""
+    if not kind.off or node.id != "scalar":
+        return ""
+    word = node.value.lower()
+    if word in {"true", "yes", "on"}:
+        return "leave the key out: it is on by default" if kind.mapping else ""
+    return "write false, without quotes" if word in {"false", "no", "off"} else ""
 
 
 class Variants(Kind):

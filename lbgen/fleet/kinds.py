@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 _STR = "tag:yaml.org,2002:str"
 _TO_A_REFERENCE = (
-    "put it into an environment variable or a file, write env:NAME or file:PATH, "
-    "and change it: it was written down here"
+    "put it into an environment variable or a file, write env:NAME or file:PATH here, "
+    "and replace the secret: it has been in this file"
 )
+_NOT_A_VARIABLE = "after 'env:' stands the name of an environment variable: letters, digits and '_'"
 
 
 class Name(Text):
@@ -64,6 +65,8 @@ class SecretKind(Kind):
         secret = _secret(node.value) if node.tag == _STR else None
         if secret is not None:
             return secret
+        if node.tag == _STR and node.value.startswith("env:"):
+            return refuse(problems, node, Problem("bad-value", f"{label(path)}: {_NOT_A_VARIABLE}", path))
         message = f"{label(path)} has to be env:NAME or file:PATH, never the secret itself"
         return refuse(problems, node, Problem("literal-secret", message, path, hint=_TO_A_REFERENCE))
 

@@ -87,9 +87,9 @@ def _from_manifest(settle: Settle) -> Settle:
     def settled(file: RenderedFile) -> RenderedFile:
         if not file.secret:
             return file
-        old = settle(RenderedFile(KEYS_FILE, "\n", secret=True)).text
+        old = settle(RenderedFile(KEYS_FILE, "\n", secret=True))
         try:
-            text = yaml.safe_load(old)["stringData"][_key(file.path)]
+            text = yaml.safe_load(old.text if old else "")["stringData"][_key(file.path)]
         except (yaml.YAMLError, LookupError, TypeError):
             return file  # nothing is there, or nothing of ours
         header, newline, _ = file.text.partition("\n")

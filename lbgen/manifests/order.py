@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lbgen.targets.program import Program
     from lbgen.targets.spec import Secrets
 
-    Settle = Callable[[RenderedFile], RenderedFile]
+    Settle = Callable[[RenderedFile], RenderedFile | None]
 
 
 class Order(NamedTuple):

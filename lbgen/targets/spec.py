@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from lbgen.model import Fleet, Pool, Secret, TargetSettings
     from lbgen.problems import Problem
@@ -61,6 +62,12 @@ class Secrets(Protocol):
 
     def resolve(self, secret: Secret) -> str:
         """Return the secret's value; raises `LbgenError` when it is not to be had."""
+
+    def joined(self, path: str, *parts: Path) -> str:
+        """Return the text of the side file `path`, which is made of these PEM files, one after the other.
+
+        Raises `LbgenError` when one of them cannot be read and nothing may stand in for it.
+        """
 
 
 class Row(NamedTuple):

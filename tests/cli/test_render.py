@@ -236,3 +236,38 @@ def test_a_folder_that_cannot_be_made(lbgen, smallest, tmp_path):
     ended = lbgen("render", smallest, "-o", "file")
     assert ended.code == 2
     assert "file" in ended.err
+
+
+APART = """
+pools: {chat: {servers: ["127.0.0.1:8000"]}}
+listeners:
+  public: {bind: "127.0.0.1:8443", auth: none, tls: {certificate: /nowhere/c.pem, key: /nowhere/k.pem}}
+targets: {nginx: {version: "1.22"}, haproxy: {version: "2.6"}}
+"""
+
+
+def test_certificates_on_the_balancers_machine_stop_no_other_file(lbgen, tmp_path):
+    (tmp_path / "tls.yaml").write_text(APART, encoding="utf-8")
+    ended = lbgen("render", "tls.yaml", "-o", "out")
+    assert ended.code == 0
+    assert {"nginx/nginx.conf", "haproxy/haproxy.cfg"} <= set(tree(tmp_path / "out"))
+    assert not list((tmp_path / "out").rglob("*.pem"))
+    assert "cat /nowhere/c.pem /nowhere/k.pem > /etc/haproxy/secrets/certificate-1.pem" in ended.err
+    assert lbgen("render", "tls.yaml", "-o", "out", "--check").code == 0
+    assert lbgen("plan", "tls.yaml", "-t", "haproxy", "--to", "out/haproxy", "--exit-code").code == 0
+    ended = lbgen("apply", "tls.yaml", "-t", "haproxy", "--to", "out/haproxy")
+    assert ended.code == 2
+    assert "/nowhere/c.pem cannot be read" in ended.err
+
+
+def test_a_joined_certificate_that_lies_there_stays(lbgen, tmp_path):
+    for name in ("c", "k"):
+        (tmp_path / f"{name}.pem").write_text(f"{name}\n")
+    (tmp_path / "tls.yaml").write_text(APART.replace("/nowhere", str(tmp_path)), encoding="utf-8")
+    assert lbgen("render", "tls.yaml", "-o", "out").code == 0
+    path = tmp_path / "out/haproxy/secrets/certificate-1.pem"
+    before = path.read_text()
+    assert before.endswith("\nc\nk\n")
+    (tmp_path / "k.pem").unlink()
+    assert lbgen("render", "tls.yaml", "-o", "out").code == 0
+    assert path.read_text() == before

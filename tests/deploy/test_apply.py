@@ -16,7 +16,7 @@ import pytest
 from lbgen.cli.guard import run
 from lbgen.deploy import reload
 from lbgen.deploy.addresses import taken_addresses
-from lbgen.deploy.apply import Job, apply
+from lbgen.deploy.apply import Job, apply, in_users_words
 from lbgen.deploy.backup import Backup
 from lbgen.deploy.lock import RefusedError
 from lbgen.deploy.plan import make_plan
@@ -56,6 +56,19 @@ def test_the_candidate_sees_its_neighbours_and_is_gone_afterwards(tmp_path: Path
     assert "nginx: seen" in said(job(tmp_path, check=check))
     assert seen == ["key"]
     assert not (tmp_path / ".lbgen-candidate").exists()
+
+
+def test_a_refusal_names_files_as_the_user_knows_them(tmp_path: Path) -> None:
+    (tmp_path / "certs").mkdir()
+    told: list[str] = []
+
+    def check(main: Path) -> str:
+        complaint = f'cannot load "{main.parent}/certs/c.pem" in {main}:7'
+        told.append(in_users_words(complaint, main))
+        return "ok"
+
+    said(job(tmp_path, check=check))
+    assert told == [f'cannot load "{tmp_path}/certs/c.pem" in nginx.conf:7']
 
 
 def test_a_refused_candidate_leaves_the_old_file(tmp_path: Path) -> None:

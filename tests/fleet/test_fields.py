@@ -161,8 +161,8 @@ def test_struct_reads_what_is_written_and_fills_the_rest():
     ("text", "code", "column", "hint"),
     [
         ("{lefft: 1}", "unknown-key", 5, "did you mean 'left'?"),
-        ("{port: 1}", "unknown-key", 5, "'left' is what lbgen calls it"),
-        ("{left: 1, zzzz: 1}", "unknown-key", 14, "known are: left, right"),
+        ("{port: 1}", "unknown-key", 5, "lbgen calls it 'left'"),
+        ("{left: 1, zzzz: 1}", "unknown-key", 14, "known keys: left, right"),
         ("{right: 1}", "missing-key", 4, "left"),
         ("{left: 1, right: 1, middle: 2}", "conflicting-keys", 24, ""),
         ("{left: x}", "wrong-type", 11, ""),

@@ -174,7 +174,7 @@ def test_suggestions_name_no_key_that_exists():
 
 def test_a_key_at_the_wrong_place_is_shown_the_right_one():
     _, problems = loaded("pools: {a: {servers: [x:1], max_body: 1MiB}}")
-    assert [problem.hint for problem in problems] == ["it is a key elsewhere: listeners.*.max_body"]
+    assert [problem.hint for problem in problems] == ["this key belongs elsewhere: listeners.*.max_body"]
 
 
 def test_a_target_is_rendered_for_its_oldest_version_and_its_own_folder_unless_told():
@@ -319,3 +319,22 @@ def test_a_secret_is_never_repeated():
     _, problems = loaded(text)
     assert [problem.code for problem in problems] == ["literal-secret"] * 5
     assert not any(word in str(problem) for problem in problems for word in ("SECRET", "12345678"))
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("pools: {a: {servers: [x:1], health: yes}}", "leave the key out: it is on by default"),
+        ("pools: {a: {servers: [x:1], health: true}}", "leave the key out: it is on by default"),
+        ("pools: {a: {servers: [x:1], retry: off}}", "write false, without quotes"),
+        (
+            SMALL + "listeners: {l: {bind: 80, routes: [{pool: a, auth: none}]}}",
+            "this key belongs elsewhere: listeners.*.auth, metrics.auth",
+        ),
+        (SMALL + "listeners: {l: {bind: 80, routes: [{pool: a, models: m}]}}", "lbgen calls it 'model'"),
+        (SMALL + "listeners: {l: {bind: 80, route: [{pool: a}]}}", "did you mean 'routes'?"),
+    ],
+)
+def test_the_hint_leads_to_what_was_meant(text, hint):
+    _, problems = loaded(text)
+    assert hint in [problem.hint for problem in problems]

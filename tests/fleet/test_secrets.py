@@ -105,3 +105,11 @@ def test_digits_of_a_long_number_with_a_leading_zero_are_not_repeated(written) -
     problems = load(sources, environ={"KEY": "0123456789"}).problems
     assert "leading-zero" in [problem.code for problem in problems]
     assert "0123456789" not in text_report(problems, sources)
+
+
+def test_a_name_that_no_variable_has_is_called_that() -> None:
+    codes, said = codes_and_reports(SMALL + f"clients: {{t: {{key: 'env:TEAM {SECRET}'}}}}\n")
+    assert "bad-value" in codes
+    assert "literal-secret" not in codes
+    assert "the name of an environment variable: letters, digits and '_'" in said
+    assert SECRET not in said

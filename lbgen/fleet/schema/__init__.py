@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lbgen.fields import Field, Integer, MapOf, Struct
-from lbgen.fields.composites import KNOWN_KEYS
+from lbgen.fields.composites import RENAMED
 from lbgen.fields.walk import keys
 from lbgen.fleet.kinds import Name
 from lbgen.fleet.schema.listener import CLIENT, CLIENT_NAME, LISTENER
@@ -34,12 +34,13 @@ class _Fleet(Struct):
         return values
 
     def _with_place(self, problem: Problem) -> Problem:
-        if problem.code != "unknown-key" or not problem.hint.startswith(KNOWN_KEYS):
+        if problem.code != "unknown-key" or problem.hint.startswith(RENAMED):
             return problem
-        places = [key.path for key in keys(self) if key.field.name == problem.path[-1]]
-        if not places:
+        name = str(problem.path[-1])
+        places = [key.path for key in keys(self) if key.field.name == name]
+        if not places or any(f"'{one}'" in problem.hint for one in (f"{name}s", name[:-1])):
             return problem
-        return problem._replace(hint=f"it is a key elsewhere: {', '.join(places[:4])}")
+        return problem._replace(hint=f"this key belongs elsewhere: {', '.join(places[:4])}")
 
 
 FLEET = _Fleet(

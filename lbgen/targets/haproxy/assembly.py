@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lbgen.model import Secret
-from lbgen.problems import LbgenError
-from lbgen.reading import read_text
 from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.quoting import format_word, quote
 from lbgen.targets.haproxy.views import Section, syntax
@@ -29,6 +27,7 @@ class Assembly:
         self.fleet = fleet
         self.settings: TargetSettings = fleet.target("haproxy")
         self.resolve = secrets.resolve
+        self._secrets = secrets
         # `default-path config` stands in `global`, which only a whole file has.
         self._folder = "" if whole else f"{self.settings.directory}/"
         self._values: dict[Secret, str] = {}
@@ -104,15 +103,4 @@ class Assembly:
         """Yield path and text of each file that holds a certificate and its key; raises `LbgenError`."""
         folder = Path(self.settings.directory)
         for (certificate, key), path in self._joined.items():
-            yield path, f"{_pem_text(folder / certificate)}\n{_pem_text(folder / key)}\n"
-
-
-def _pem_text(path: Path) -> str:
-    try:
-        return read_text(path, encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not PEM text"
-        raise LbgenError(
-            f"{path} cannot be read: {reason}; HAProxy before 3.0 wants certificate and key in one file, made"
-            " from both: render where they are, or write 'bundle'"
-        ) from None
+            yield path, self._secrets.joined(path, folder / certificate, folder / key)
