@@ -44,6 +44,11 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, whoever manages services or jobs, and a connection that broke."""
 
 
+_OTHER_RUNS = (
+    "name its reload with --reload, or, to replace it, stop it and name the new one's start with --start"
+)
+
+
 class Job(NamedTuple):
     """What is to be put where, and how."""
 
@@ -89,9 +94,9 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
         plan = make_plan(job.target, job.directory, job.files, socket=job.socket is not None, again=job.again)
         plan = plan._replace(kept=held)
         _refuse_unwanted(plan, job)
-        job = _to_start(job)
+        job = _to_start(job, plan)
         if plan.is_empty:
-            if not job.start and not _outdated(job, say):
+            if not job.start and not _outdated(job, plan, say):
                 return plan
             plan = plan._replace(loaded=True)
         if plan.unfinished:
@@ -112,11 +117,14 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
         return plan
 
 
-def _to_start(job: Job) -> Job:
+def _to_start(job: Job, plan: Plan) -> Job:
     """Return the job with either a start, where nothing runs, or none; raises `RefusedError`."""
     starts = job.start is not None and job.silent()
     if job.start and not starts and (held := job.strangers()):
         raise RefusedError(f"another program answers at {', '.join(held)}: nothing can be started there")
+    wanted = job.start is not None or not plan.files[0].old
+    if wanted and not starts and not job.reload and not job.socket and _runs_other(plan, job):
+        raise RefusedError(f"another balancer that lbgen set up answers there: {_OTHER_RUNS}")
     return job._replace(reload=None) if starts else job._replace(start=None)
 
 
@@ -136,13 +144,25 @@ def _tidy(directory: Path) -> None:
         tidy(folder)
 
 
-def _outdated(job: Job, say: Callable[[str], None]) -> bool:
-    """Tell whether the balancer has to load these files, though they lie there: it is seen to run others."""
-    if not job.runs_other(names_for(job.directory, files_named(job.files[0].text))):
+def _outdated(job: Job, plan: Plan, say: Callable[[str], None]) -> bool:
+    """Tell whether the balancer has to load these files, though they lie there: it is seen to run others.
+
+    Raises `RefusedError` when nobody said how.
+    """
+    if not _runs_other(plan, job):
         return False
-    how = "" if job.reload else "; say how to reload it with --reload"
-    say(f"{job.target}: the files are as they should be, but the balancer runs others{how}")
-    return job.reload is not None
+    words = "the files are as they should be, but the balancer runs others"
+    if job.reload is None:
+        raise RefusedError(f"{words}: {_OTHER_RUNS}")
+    say(f"{job.target}: {words}")
+    return True
+
+
+def _runs_other(plan: Plan, job: Job) -> bool:
+    """Tell whether a balancer answers that lbgen set up, and with neither the old nor the new files."""
+    texts = (plan.files[0].old, plan.files[0].new)
+    known = frozenset[str]().union(*(names_for(job.directory, files_named(text)) for text in texts if text))
+    return job.runs_other(known - {""})
 
 
 def _change(plan: Plan, job: Job, backup: Backup, say: Callable[[str], None]) -> bool:
@@ -238,7 +258,7 @@ def _take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
             _look(job, say)
         time.sleep(TARGETS[job.target].program.settle_s)
     else:
-        say(f"{job.target}: not reloaded; say how with --reload")
+        say(f"{job.target}: not reloaded; name the command with --reload")
         return False
     return True
 

@@ -61,7 +61,9 @@ def changes_of(  # noqa: PLR0913 - one value each
             changes += _unexplained(main, before.fleet, target, again, in_files)
         if _reloads(in_files) and not _reloads(changes):
             # Whether a reload is needed follows from the files, whatever could be explained of them.
-            changes.append(_other_lines(main, main.new, RELOAD))
+            changes = [one._replace(effect=RELOAD) for one in changes] or [
+                _other_lines(main, main.new, RELOAD)
+            ]
     others = [file for file in files[1:] if not _is_watched(target, directory, file)]
     changes += _secrets(others, directory, changes)
     return _as_watched(changes, main, target) if TARGETS[target].abilities.watches else changes

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.deploy.backup import Backup
-from lbgen.deploy.change import RELOAD, RESTART, UNFINISHED, Change
+from lbgen.deploy.change import FILES, RELOAD, RESTART, UNFINISHED, Change
 from lbgen.deploy.changes import changes_of, inventories
 from lbgen.deploy.watched_files import files_with_held
 from lbgen.files import compare, diff
 from lbgen.render import fingerprint
+from lbgen.targets.service import DROP_IN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +62,11 @@ class Plan(NamedTuple):
 
     @property
     def reload(self) -> bool:
-        return any(change.effect in {RELOAD, RESTART} for change in self.changes)
+        """Whether the balancer has to be reloaded or started anew; the service manager's file does not count."""
+        return any(
+            change.effect in {RELOAD, RESTART} and change.attribute != f"{FILES}{DROP_IN}"
+            for change in self.changes
+        )
 
     @property
     def is_empty(self) -> bool:

@@ -331,7 +331,7 @@ def test_a_rollback_says_whether_the_old_files_run(tmp_path: Path) -> None:
 def test_an_apply_that_does_not_reload_leaves_what_is_owed(tmp_path: Path) -> None:
     said(job(tmp_path))
     Backup(tmp_path, "nginx.conf").take(())  # as an apply that was killed leaves it
-    assert "nginx: not reloaded; say how with --reload" in said(job(tmp_path, "round_robin"))
+    assert "nginx: not reloaded; name the command with --reload" in said(job(tmp_path, "round_robin"))
     assert Backup(tmp_path, "nginx.conf").unfinished
     said(job(tmp_path, "round_robin", reload=Reload("here", lambda: None)))
     assert not Backup(tmp_path, "nginx.conf").unfinished
@@ -429,6 +429,20 @@ def test_nothing_is_started_where_another_program_answers(tmp_path: Path) -> Non
         assert run(words) == 1
         server.shutdown()
     assert not (tmp_path / "lb" / "nginx.conf").exists()
+
+
+@pytest.mark.parametrize("how", [{}, {"start": by_command("true", "start")}], ids=["nothing", "start"])
+def test_where_another_balancer_of_ours_runs_nothing_is_touched(tmp_path: Path, how: dict) -> None:
+    """One of another target on the same port: its live probe names files that never lay here."""
+    with pytest.raises(RefusedError, match="another balancer that lbgen set up answers there"):
+        said(job(tmp_path, runs_other=lambda names: "elsewhere" not in names, **how))
+    assert not (tmp_path / "nginx.conf").exists()
+
+
+def test_files_that_do_not_run_are_no_success(tmp_path: Path) -> None:
+    said(job(tmp_path))
+    with pytest.raises(RefusedError, match="the balancer runs others: name its reload with --reload"):
+        said(job(tmp_path, runs_other=lambda _: True))
 
 
 def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:

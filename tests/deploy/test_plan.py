@@ -13,6 +13,7 @@ from lbgen.files import write_files
 from lbgen.model import Pool, State, StrategyChoice
 from lbgen.render import render
 from lbgen.targets.registry import TARGETS as BY_NAME
+from lbgen.targets.service import DROP_IN
 from tests import factory
 
 TARGETS = tuple(BY_NAME)
@@ -91,7 +92,15 @@ def test_an_edit_by_hand_changes_the_digest_and_is_shown(target: str, tmp_path: 
 def test_a_first_plan_names_the_new_pools(target: str, tmp_path: Path) -> None:
     plan = make_plan(target, tmp_path / "nowhere", render(factory.fleet(chat()), target))
     assert any("new pool with 5 servers" in summary(change) for change in plan.changes)
-    assert plan.reload
+    assert plan.reload == (target != "envoy"), "Envoy is started with its files, and watches them"
+
+
+def test_a_file_for_the_service_manager_asks_for_no_reload(tmp_path: Path) -> None:
+    files = render(factory.fleet(chat()), "haproxy")
+    write_files(tmp_path, [file for file in files if file.path != DROP_IN])
+    plan = make_plan("haproxy", tmp_path, files)
+    assert [change.effect for change in plan.changes] == ["restart"]
+    assert not plan.reload
 
 
 def test_haproxy_takes_weights_over_its_socket(tmp_path: Path) -> None:

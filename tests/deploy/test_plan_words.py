@@ -253,3 +253,22 @@ def test_what_no_fleet_explains_is_reloaded_all_the_same(tmp_path: Path) -> None
     plan = make_plan("haproxy", folder, files, socket=True)
     assert plan.reload
     assert [change.attribute for change in plan.changes] == ["files.haproxy.cfg"]
+
+
+def test_a_change_that_needs_a_reload_elsewhere_is_no_edit_by_hand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A server of a pool with affinity takes a place in its table, which no runtime socket can make."""
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(
+        "pools: {chat: {servers: ['127.0.0.1:[8000-8001]'], strategy: prefix}}\n"
+        "targets: {haproxy: {runtime_socket: /run/haproxy/lbgen.sock}}\n"
+    )
+    words = [str(fleet), "-t", "haproxy"]
+    assert run(["-q", "render", *words, "-o", str(tmp_path)]) == 0
+    more = ["--set", "pools.chat.servers=127.0.0.1:[8000-8002]"]
+    assert run(["-q", "plan", *words, *more, "--to", str(tmp_path / "haproxy")]) == 0
+    out = capsys.readouterr().out
+    assert "1 change, a reload" in out
+    assert "pool chat: + 127.0.0.1-8002 at 127.0.0.1:8002 (reload)" in out
+    assert "was not what" not in out

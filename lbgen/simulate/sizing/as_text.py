@@ -126,11 +126,12 @@ def _enough(found: Sized, one: Needed) -> str:
     text = f"{needed} server{'s' * (needed != 1)} ({_interval(one)} with 95 % confidence)"
     if found.present is not None:
         return f"{text} alone would do."
+    verb = "is" if needed == 1 else "are"
     lacking = needed - found.now
     if lacking > 0:
-        return f"{text} are needed; the pool has {found.now}, {lacking} too few."
+        return f"{text} {verb} needed; the pool has {found.now}, {lacking} too few."
     spare = f", {-lacking} to spare" if lacking < 0 else ", just enough"
-    return f"{text} are needed; the pool has {found.now}{spare}."
+    return f"{text} {verb} needed; the pool has {found.now}{spare}."
 
 
 def _saving(found: Sized, row: Needed) -> str:

@@ -18,14 +18,22 @@ _BUFFERS = 2
 
 
 def notes(fleet: Fleet) -> Iterator[str]:
-    """Yield the memory that looking at bodies takes: all buffers have the size of the largest body."""
-    if body_size(fleet) is None:
+    """Yield the memory that looking at bodies takes: all buffers have the size of the largest body.
+
+    Only where somebody chose the size or the number of connections: a connection has buffers while a request
+    or an answer passes, so that the product of the defaults is a bound that no ordinary fleet comes near.
+    """
+    written, settings = fleet.origins.written, fleet.target("haproxy")
+    chosen = written((*settings.path, "max_connections")) or any(
+        written((*listener.path, "inspect", "body")) for listener in fleet.listeners
+    )
+    if body_size(fleet) is None or not chosen:
         return
     size = buffer_size(fleet)
-    connections = own(fleet.target("haproxy")).max_connections
+    connections = own(settings).max_connections
     total = _BUFFERS * size * connections
     yield (
-        f"bodies are looked at: buffers take up to {total / 2**30:.1f} GiB of memory ({_BUFFERS} of"
-        f" {size // 1024} KiB for each of {connections} connections); a smaller inspect.body or"
-        " targets.haproxy.max_connections takes less"
+        f"buffers take up to {total / 2**30:.1f} GiB of memory if all {connections} connections send bodies"
+        f" at once ({_BUFFERS} buffers of {size // 1024} KiB each); inspect.body and"
+        " targets.haproxy.max_connections set the limits"
     )

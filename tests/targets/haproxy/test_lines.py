@@ -514,10 +514,13 @@ def test_what_a_body_costs_is_said() -> None:
         "targets: {haproxy: {max_connections: 1000}}\n"
     )
     (note,) = [note for note in notes_of(text) if "buffers take up to" in note]
-    assert "for each of 1000 connections" in note
+    assert "if all 1000 connections" in note
     total = float(note.partition("up to ")[2].partition(" GiB")[0])
-    count, size = (int(word) for word in re.findall(r"\((\d+) of (\d+) KiB", note)[0])
+    count, size = (int(word) for word in re.findall(r"\((\d+) buffers of (\d+) KiB", note)[0])
     assert total == pytest.approx(count * size * 1000 / 2**20, abs=0.05)
+    plain = text.replace(", inspect: {body: 1MiB}", "").replace("max_connections: 1000", "")
+    assert notes_of(plain) == [], "nobody chose a size or a number"
+    assert notes_of(plain.replace("'8080'", "'8080', inspect: {body: 2MiB}"))
 
 
 def notes_of(text: str) -> list[str]:
