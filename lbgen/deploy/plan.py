@@ -62,7 +62,7 @@ class Plan(NamedTuple):
 
     @property
     def reload(self) -> bool:
-        """Whether the balancer has to be reloaded or started anew; the service manager's file does not count."""
+        """Whether the balancer has to be reloaded or restarted; the service manager's file does not count."""
         return any(
             change.effect in {RELOAD, RESTART} and change.attribute != f"{FILES}{DROP_IN}"
             for change in self.changes

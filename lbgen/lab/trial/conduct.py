@@ -10,7 +10,6 @@ from lbgen.lab.trial.planning import faster
 from lbgen.lab.trial.ready import Asked
 from lbgen.lab.trial.sending import Sender, admitted_clients, client_keys
 from lbgen.lab.trial.watching import engine_of
-from lbgen.problems import LbgenError
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
 from lbgen.simulate.answers.study import Plan as Runs
