@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.model import Secret
 from lbgen.problems import LbgenError
@@ -20,6 +20,14 @@ STAND_IN = "stand-in\n"
 """The text of a joined file whose parts are on another machine."""
 
 
+class Joined(NamedTuple):
+    """A side file that holds others, one after the other."""
+
+    place: Path
+    """Where it is looked for on the balancer's machine."""
+    parts: tuple[Path, ...]
+
+
 class RealSecrets:
     """Reads secrets from the environment and from files, for files that are put to use."""
 
@@ -29,7 +37,7 @@ class RealSecrets:
         self._leave_out = leave_out
         self.missing: dict[Secret, str] = {}
         """Always empty: a secret that is missing raises."""
-        self.left_out: dict[str, tuple[Path, ...]] = {}
+        self.left_out: dict[str, Joined] = {}
         """Each side file that is left out, with the files that it is made of."""
 
     def resolve(self, secret: Secret) -> str:
@@ -54,14 +62,14 @@ class RealSecrets:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise LbgenError(f"the secret {secret} cannot be read: {reason}") from None
 
-    def joined(self, path: str, *parts: Path) -> str:
+    def joined(self, path: str, made: Joined) -> str:
         """Return the parts one after the other; raises `LbgenError` for one that cannot be read."""
         try:
-            return "".join(f"{_pem_text(part)}\n" for part in parts)
+            return "".join(f"{_pem_text(part)}\n" for part in made.parts)
         except LbgenError:
             if not self._leave_out:
                 raise
-            self.left_out[path] = parts
+            self.left_out[path] = made
             return STAND_IN
 
 
@@ -72,7 +80,7 @@ class StandInSecrets:
         self._real = real or RealSecrets()
         self.missing: dict[Secret, str] = {}
         """Each secret that was not to be had, with the reason."""
-        self.left_out: dict[str, tuple[Path, ...]] = {}
+        self.left_out: dict[str, Joined] = {}
         """Each side file that is left out, with the files that it is made of."""
 
     def resolve(self, secret: Secret) -> str:
@@ -83,13 +91,13 @@ class StandInSecrets:
             self.missing[secret] = str(error)
             return "stand-in-" + hashlib.sha256(str(secret).encode()).hexdigest()[:16]
 
-    def joined(self, path: str, *parts: Path) -> str:
+    def joined(self, path: str, made: Joined) -> str:
         """Return the parts one after the other, or a stand-in when one of them cannot be read."""
         try:
-            return self._real.joined(path, *parts)
+            return self._real.joined(path, made)
         except LbgenError as error:
-            self.left_out[path] = parts
-            self.missing[Secret("file", f"{' + '.join(map(str, parts))}")] = str(error)
+            self.left_out[path] = made
+            self.missing[Secret("file", f"{' + '.join(map(str, made.parts))}")] = str(error)
             return STAND_IN
 
 

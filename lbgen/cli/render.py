@@ -25,13 +25,14 @@ from lbgen.secret_values import RealSecrets, StandInSecrets
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.files import Change
     from lbgen.model import Fleet
     from lbgen.render import RenderedFile
+    from lbgen.secret_values import Joined
     from lbgen.targets.spec import Secrets
 
 
@@ -197,20 +198,18 @@ def _write(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> i
         for change in write_files(folder, files, force=wanted.force)
     ]
     _report(console, done, wanted, _DONE)
-    for path, parts in secrets.left_out.items():
-        console.note(_to_join(fleet, path, parts))
+    for path, made in secrets.left_out.items():
+        console.note(_to_join(path, made))
     return 0
 
 
-def _to_join(fleet: Fleet, path: str, parts: Sequence[Path]) -> str:
+def _to_join(path: str, made: Joined) -> str:
     """Return how to make a file on the balancer's machine that is made of files which are there alone."""
-    names = " ".join(shlex.quote(str(part)) for part in parts)
-    made = Path(fleet.target("haproxy").directory, path)
-    folder, file = shlex.quote(str(made.parent)), shlex.quote(str(made))
+    names = " ".join(shlex.quote(str(part)) for part in made.parts)
+    folder, file = shlex.quote(str(made.place.parent)), shlex.quote(str(made.place))
     return (
-        f"haproxy/{path} is not written: {' and '.join(map(str, parts))} cannot both be read here,"
-        " and HAProxy before 3.0 needs them in one file. On its machine:"
-        f" (umask 077; mkdir -p {folder}; cat {names} > {file})"
+        f"{path} is not written: {' and '.join(map(str, made.parts))} cannot both be read here, and it holds"
+        f" both. On the balancer's machine: (umask 077; mkdir -p {folder}; cat {names} > {file})"
     )
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from lbgen.model import Fleet, Pool, Secret, TargetSettings
     from lbgen.problems import Problem
+    from lbgen.secret_values import Joined
     from lbgen.targets.behaviour import Behaviour
     from lbgen.targets.inventory import Inventory
     from lbgen.targets.program import Checks, Program
@@ -63,8 +63,8 @@ class Secrets(Protocol):
     def resolve(self, secret: Secret) -> str:
         """Return the secret's value; raises `LbgenError` when it is not to be had."""
 
-    def joined(self, path: str, *parts: Path) -> str:
-        """Return the text of the side file `path`, which is made of these PEM files, one after the other.
+    def joined(self, path: str, made: Joined) -> str:
+        """Return the text of the side file `path`, which is made of PEM files, one after the other.
 
         Raises `LbgenError` when one of them cannot be read and nothing may stand in for it.
         """

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lbgen.model import Secret
+from lbgen.secret_values import Joined
 from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.quoting import format_word, quote
 from lbgen.targets.haproxy.views import Section, syntax
@@ -103,4 +104,5 @@ class Assembly:
         """Yield path and text of each file that holds a certificate and its key; raises `LbgenError`."""
         folder = Path(self.settings.directory)
         for (certificate, key), path in self._joined.items():
-            yield path, self._secrets.joined(path, folder / certificate, folder / key)
+            made = Joined(folder / path, (folder / certificate, folder / key))
+            yield path, self._secrets.joined(path, made)
