@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -229,3 +231,9 @@ def test_it_names_the_sessions_that_have_no_name(with_lab):
     assert all(names[:2])
     assert names[0] != names[1]
     assert names[2] is None
+
+
+def test_it_runs_where_h11_alone_is_installed():
+    without = "import sys; sys.modules |= dict.fromkeys(('yaml', 'aiohttp', 'click', 'docker', 'jinja2'))"
+    code = f"{without}; import lbgen.lab.mock_gpu, lbgen.lab.trial.farm"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lbgen.fields import INVALID, Boolean, Field, Integer, Number, Struct
-from lbgen.fleet.source import Source, read
 from lbgen.problems import FleetError, LbgenError
 from lbgen.reading import read_text
 from lbgen.simulate.servers.profiles import NAMES, PROFILES, Profile
@@ -59,6 +58,8 @@ def profile_named(text: str) -> Profile:
 @cache
 def read_profile(name: str) -> Profile:
     """Return the profile in a file, which is called by the file's name; raises as `profile_named`."""
+    from lbgen.fleet.source import Source, read  # noqa: PLC0415 - mock GPU servers run without PyYAML
+
     try:
         text = read_text(Path(name), encoding="utf-8-sig")
     except OSError as error:
