@@ -12,6 +12,8 @@ HEADERS = ("x-session-id", "session-id", "x-session-affinity", "x-claude-code-se
 """Request headers in which clients that are known name a conversation."""
 SLOTS = 32
 """What a server is taken to answer at a time where no cap is written."""
+POPULAR_ABOVE = 1
+"""How many requests above a server's average a prompt has in flight that is everybody's."""
 
 
 class PrefixParameters(NamedTuple):

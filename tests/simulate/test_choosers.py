@@ -53,6 +53,8 @@ def choices(
         assert index is not None
         chosen.append(index)
         servers[index].in_flight += hold
+        if not hold and hasattr(made, "left"):
+            made.left(request)
     return chosen
 
 
@@ -203,6 +205,14 @@ def test_a_prompt_with_much_in_flight_is_everybodys() -> None:
     made = chooser("prefix", "haproxy", key="system_prompt")
     choices(made, servers, 40, hold=True, prefix=lambda _: "hot")
     assert max(server.in_flight for server in servers) <= 11
+
+
+def test_agents_that_begin_together_are_spread_from_the_third_one_on() -> None:
+    """While nothing is in flight the excess is many requests: it does not hold up the first ones."""
+    servers = [Seen(index) for index in range(4)]
+    agents = {"prefix": lambda _: "all", "session": lambda number: f"s{number}"}
+    choices(chooser("prefix", "haproxy", slack=16), servers, 16, hold=True, **agents)
+    assert [server.in_flight for server in servers] == [4] * 4
 
 
 @pytest.mark.parametrize(("in_flight", "stays"), [(7, True), (12, True), (23, False)])

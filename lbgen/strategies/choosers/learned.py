@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.strategies.choosers.counts import IdleFirst
 from lbgen.strategies.choosers.rings import HashedPrefix
-from lbgen.strategies.prefix import PrefixParameters
+from lbgen.strategies.prefix import POPULAR_ABOVE, PrefixParameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,10 +87,10 @@ class LearnedPrefix:
             self._counts[self._recent.popleft()] -= 1
         share = self._counts[prompt] * servers / len(self._recent)
         shared = self._by.by_conversation and share > POPULAR and self._counts[prompt] > ENOUGH
-        return shared or self._many(prompt, room)
+        return shared or len(self._flying[prompt]) >= room.average + POPULAR_ABOVE
 
     def _many(self, name: str, room: _Room) -> bool:
-        """Tell whether a prompt or a conversation has more in flight than a server should have of it."""
+        """Tell whether a conversation has more in flight than a server should have of it."""
         return len(self._flying[name]) >= room.average + room.excess / 2
 
 

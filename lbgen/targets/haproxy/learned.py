@@ -2,8 +2,8 @@
 
 Who has a conversation goes to its home. Who begins one goes to the home of its system prompt, else to the
 least busy server, which becomes the home. Three bounds, all on requests in flight above the average, keep a
-home from being overrun: a prompt that alone has half the excess is in every cache, and everybody's; at the
-whole excess a server takes no more prompts, and at twice as much it lets go of conversations, whose history
+home from being overrun: a prompt that alone has one more than that is soon in every cache, and everybody's;
+at the excess a server takes no more prompts, and at twice as much it lets go of conversations, whose history
 costs more to compute elsewhere. `srv_conn` takes no variable: there is a rule for each server.
 """
 
@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.model import State
-from lbgen.strategies.prefix import PrefixParameters
+from lbgen.strategies.prefix import POPULAR_ABOVE, PrefixParameters
 from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, counters
 from lbgen.targets.haproxy.bodies import read_variable
 from lbgen.targets.haproxy.features import has
@@ -192,8 +192,10 @@ def _excess(pool: Pool, by: PrefixParameters) -> Iterator[str]:
     slack, percent = by.slack_for(cap) * 100, round(by.load_factor * 100) - 100
     yield f"http-request set-var(txn.lb_excess) var(txn.lb_average),mul({percent}),div(100)"
     yield f"http-request set-var(txn.lb_excess) int({slack}) if {{ var(txn.lb_excess) -m int lt {slack} }}"
-    # Twice the average and half the excess, and the request itself, which is counted when it is compared.
-    yield "http-request set-var(txn.lb_most) var(txn.lb_average),mul(2),add(txn.lb_excess),add(200)"
+    # Twice the bound on what is alike, and twice the request itself, which is counted when it is compared.
+    yield "http-request set-var(txn.lb_most_turns) var(txn.lb_average),mul(2),add(txn.lb_excess),add(200)"
+    above = 200 * (POPULAR_ABOVE + 1)
+    yield f"http-request set-var(txn.lb_most_prompts) var(txn.lb_average),mul(2),add({above})"
 
 
 _POPULAR = "{ var(txn.lb_popular) -m found }"
@@ -205,7 +207,7 @@ def _conversation_rules(pool: Pool, by: PrefixParameters, own: int | None) -> It
     if own is not None:
         # So many at a time are no conversation, but requests that happen to be alike.
         yield f"http-request track-sc{own} var({_CONVERSATION}) table {pool.name}"
-        yield f"http-request unset-var({_CONVERSATION}) if {_many(own)}"
+        yield f"http-request unset-var({_CONVERSATION}) if {_many(own, 'turns')}"
     yield f"http-request set-var({_HOME}) var({_CONVERSATION}),table_server_id({pool.name})"
     yield f"http-request set-var({_DECISION}) str(home) if {{ var({_HOME}) -m int gt 0 }}"
 
@@ -219,7 +221,7 @@ def _prompt_rules(pool: Pool, by: PrefixParameters, counted: Mapping[str, int]) 
     free, popular = _decided("least"), "http-request set-var(txn.lb_popular) bool(true)"
     if "prompt" in counted:
         yield f"http-request track-sc{counted['prompt']} var({_PROMPT}) table {_prompts(pool)}"
-        yield f"{popular} if {_many(counted['prompt'])}"
+        yield f"{popular} if {_many(counted['prompt'], 'prompts')}"
         free += f" !{_POPULAR}"
     if "all" in counted:
         yield f"http-request track-sc{counted['all']} str(all) table {_prompts(pool)}"
@@ -231,9 +233,9 @@ def _prompt_rules(pool: Pool, by: PrefixParameters, counted: Mapping[str, int]) 
     yield f"http-request set-var({_DECISION}) str(prompt) if {free} {{ var({_HOME}) -m int gt 0 }}"
 
 
-def _many(counter: int) -> str:
+def _many(counter: int, bound: str) -> str:
     """Return the condition that what is counted has more in flight than a server should have of it."""
-    return f"{{ sc_conn_cur({counter}),mul(200),sub(txn.lb_most) ge 0 }}"
+    return f"{{ sc_conn_cur({counter}),mul(200),sub(txn.lb_most_{bound}) ge 0 }}"
 
 
 def _loads(pool: Pool, places: tuple[_Place, ...]) -> Iterator[str]:
