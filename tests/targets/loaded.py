@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.fleet.load import load
@@ -43,8 +44,14 @@ def sections(text: str, version: str = "2.6") -> dict[str, list[str]]:
 
 
 def lines(text: str, version: str = "1.22") -> list[str]:
-    """Return the lines of NGINX's main file, without what only lays them out."""
-    return [line.strip() for line in files(text, "nginx", version)["nginx.conf"].splitlines() if line.strip()]
+    """Return the lines of NGINX's main file, without what only lays them out; a map's entries one by one."""
+    found = files(text, "nginx", version)["nginx.conf"]
+    found = re.sub(r"^( *map .*?) \{ (.*) \}$", _unfolded, found, flags=re.MULTILINE)
+    return [line.strip() for line in found.splitlines() if line.strip()]
+
+
+def _unfolded(line: re.Match[str]) -> str:
+    return "{\n".join((f"{line[1]} ", line[2].replace("; ", ";\n"))) + "\n}"
 
 
 class Verdict(NamedTuple):

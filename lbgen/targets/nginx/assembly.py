@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 class Assembly:
     """The http level that grows: maps, fixed texts, secret texts; and the names in use."""
 
-    def __init__(self, fleet: Fleet, settings: TargetSettings, secrets: Secrets) -> None:
+    def __init__(
+        self, fleet: Fleet, settings: TargetSettings, secrets: Secrets, *, whole: bool = True
+    ) -> None:
         self.fleet = fleet
+        self.whole = whole
+        """True: the http level is ours, so NGINX's own defaults hold where nothing is said."""
         self.settings = settings
         self.upstreams = upstream_names(fleet.pools)
         self.probe_upstreams = probe_names(fleet)
@@ -44,6 +48,8 @@ class Assembly:
         """Fields of forms that are looked for."""
         self.uploads = 0
         """The most bytes of JSON where buffers are larger, for uploads; 0: nowhere."""
+        self.occasions: set[str] = set()
+        """Answers that some server block gives by their status."""
         self._numbers: dict[str, int] = {}
         self.secret_maps: list[Map] = []
         """Maps whose patterns hold keys."""
@@ -75,15 +81,15 @@ class Assembly:
         self._numbers[kind] = self._numbers.get(kind, 0) + 1
         return self._numbers[kind]
 
-    def map(self, source: str, variable: str, entries: Iterable[tuple[str, str]]) -> Syntax:
+    def map(self, source: str, variable: str, entries: Iterable[tuple[str, str]], why: str = "") -> Syntax:
         """Add a map, unless one of this name exists, and return its variable.
 
-        Sources, patterns and results are syntax already.
+        Sources, patterns and results are syntax already; `why` becomes a comment.
         """
         name = Syntax(variable)
         if all(known.variable != name for known in self.maps):
             pairs = tuple(Pair(Syntax(pattern), Syntax(result)) for pattern, result in entries)
-            self.maps.append(Map(Syntax(source), name, pairs))
+            self.maps.append(Map(Syntax(source), name, pairs, Syntax(why), volatile="$status" in source))
         return name
 
     def flag(self, source: str, entries: Iterable[tuple[str, str]]) -> Syntax:

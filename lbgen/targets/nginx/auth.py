@@ -171,7 +171,6 @@ def external_location(made: Assembly, listener: Listener) -> Iterator[Location]:
     yield Location(
         Syntax(f"= {PREFIX}auth/{name}"),
         internal=True,
-        quiet=True,
         checks=(Check(exempt, 204),) if exempt else (),
         access=tuple(map(Syntax, lines)),
     )

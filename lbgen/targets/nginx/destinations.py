@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.answers import ANSWERS
 from lbgen.targets.nginx.admin import admin_check
 from lbgen.targets.nginx.auth import pool_check
 from lbgen.targets.nginx.conditions import header_variable
-from lbgen.targets.nginx.errors import UNANSWERED, json_answer, retry_header
+from lbgen.targets.nginx.errors import NEVER_REACHED, UNANSWERED
 from lbgen.targets.nginx.names import has_servers
 from lbgen.targets.nginx.paths import public, upstream_uri
 from lbgen.targets.nginx.proxying import Manner, proxy, seen_host
 from lbgen.targets.nginx.quoting import quote, regex_word
-from lbgen.targets.nginx.response_headers import changed, hidden, merged
+from lbgen.targets.nginx.response_headers import changed, hidden
 from lbgen.targets.nginx.sessions import response_headers
 from lbgen.targets.nginx.views import NOTHING, Answer, Location, Map, Pair
 from lbgen.targets.nginx.words import unique
@@ -35,8 +34,6 @@ TUNNEL = "_tunnel"
 class Destinations:
     """The named locations of one listener, whose routes have names of their own."""
 
-    not_found = "lb-not-found"
-
     def __init__(self, made: Assembly, frame: Frame) -> None:
         self._made = made
         self._frame = frame
@@ -46,6 +43,16 @@ class Destinations:
         self._splits: dict[str, Syntax] = {}
         self._located: dict[str, Location] = {}
         self._suffix = _tunnel_suffix(made) if frame.tunnels else ""
+
+    @property
+    def not_found(self) -> str:
+        """The name of the location for requests that no route fits."""
+        return self._failing("lb-not-found", 404)
+
+    def _failing(self, name: str, status: int) -> str:
+        """Return the name of a location that ends in the answer for this status."""
+        self._located.setdefault(name, Location(Syntax(f"@{name}"), answer=Answer(status)))
+        return name
 
     def enter(self, route: Route) -> Location:
         """Return a location that takes every request to this route, its match left open."""
@@ -63,6 +70,9 @@ class Destinations:
         """
         location = Location(
             NOTHING,
+            Syntax(
+                "" if reads else "Nothing is looked up on disk: the conditions of routes choose a location."
+            ),
             headers=self._frame.headers,
             dispatch=Syntax(f"@{target}"),
             reads=reads,
@@ -70,18 +80,16 @@ class Destinations:
         )
         if reads:
             # 403 is not among the pages that lead on: an external authorisation may have said it.
-            taken = ("error_page 404 ", "error_page 405 ")
-            errors = tuple(line for line in self._frame.errors if not line.startswith(taken))
-            location = location._replace(errors=errors)
+            # Of two lines for one status NGINX takes the first (seen on 1.22.1).
+            leads_on = Syntax(f"error_page 404 405 = {location.dispatch}")
+            location = location._replace(errors=(leads_on, *self._frame.errors))
         return self._guarded(location)
 
     def enter_not_found(self) -> Location:
         """Return a location for requests that no route fits."""
         if self._frame.access:
             return self.enter_by(Syntax(self.not_found))
-        return self._guarded(
-            Location(NOTHING, headers=self._frame.headers, answer=json_answer(ANSWERS["not_found"]))
-        )
+        return self._guarded(Location(NOTHING, answer=Answer(404)))
 
     def name(self, route: Route) -> str:
         """Return the name, perhaps with a variable, of the location that serves this route."""
@@ -135,9 +143,7 @@ class Destinations:
         if not has_servers(pool):
             if route.when_down and route.when_down != pool.name:
                 return location._replace(dispatch=Syntax(f"@{self._fallback(route)}"))
-            said = ANSWERS["unavailable"]
-            headers = merged(retry_header(said), self._frame.headers)
-            return location._replace(answer=json_answer(said), headers=headers)
+            return location._replace(answer=Answer(503), headers=())
         uri, fits = self._uri(route)
         changes = (pool.response_headers, route.response_headers)
         headers = (*location.headers, *response_headers(self._made, pool))
@@ -186,14 +192,15 @@ class Destinations:
         if not route.when_down or route.when_down == pool.name:
             return ()
         fallback = self._fallback(route)
-        never_reached = regex_word(r"~(?:^|[ ,])-$")
+        never_reached = regex_word(NEVER_REACHED[0])
         lines = []
-        for status, otherwise in (("502", "lb-bad-gateway"), ("504", "lb-gateway-timeout")):
-            entries = [("default", otherwise), (never_reached, fallback)]
+        # Two lines with `=`, since the status is the other pool's: `$status` is already 0 when the name is
+        # put together (seen on 1.22.1).
+        for status, otherwise in ((502, "lb-bad-gateway"), (504, "lb-gateway-timeout")):
+            entries = [("default", self._failing(otherwise, status)), (never_reached, fallback)]
             name = self._made.flag("$upstream_connect_time", entries)
             lines.append(Syntax(f"error_page {status} = @{name}"))
-        # Of two lines for one status NGINX takes the first (seen on 1.22.1).
-        others = (line for line in self._frame.errors if line not in UNANSWERED)
+        others = (line for line in self._frame.errors if line != UNANSWERED)
         return (*others, *lines)
 
     def _fallback(self, route: Route) -> str:

@@ -21,10 +21,10 @@ from lbgen.targets.nginx.errors import (
     answer_location,
     error_locations,
     error_pages,
-    json_answer,
 )
 from lbgen.targets.nginx.features import has
-from lbgen.targets.nginx.frame import FILE_CACHE, Frame
+from lbgen.targets.nginx.frame import Frame
+from lbgen.targets.nginx.logs import access_log, logged_listener
 from lbgen.targets.nginx.names import has_servers
 from lbgen.targets.nginx.proxying import Manner, proxy, standard_hide
 from lbgen.targets.nginx.quoting import quote, regex_word
@@ -32,7 +32,7 @@ from lbgen.targets.nginx.rates import ip_limit_lines, limit_lines
 from lbgen.targets.nginx.response_headers import changed
 from lbgen.targets.nginx.routing import route_locations
 from lbgen.targets.nginx.shared import with_shared
-from lbgen.targets.nginx.status import internal_answer, status_locations
+from lbgen.targets.nginx.status import status_locations
 from lbgen.targets.nginx.tls import HSTS, server_tls
 from lbgen.targets.nginx.views import Answer, Check, Location, Pair, Site
 from lbgen.targets.nginx.words import duration, size
@@ -46,21 +46,32 @@ if TYPE_CHECKING:
 
 _LINE_KIB = 4
 """For the request line, and for the name of a header that is as long as may be."""
+_READ = Location(Syntax("= /.lbgen/read"), internal=True, answer=Answer(204, Syntax('""')))
+"""What the mirror gets for whose sake a body is read."""
 _UPLOAD = 32 * 1024**2
 """Bytes of a form that are looked at: OpenAI takes 25 MB of audio, and 16 pictures of an edit have less."""
 _BODY_BUFFER = 1024**2
 """Prompts over the buffer (16 KB by default) cost about 40 ms of first token (measured on 1.22.1)."""
 
 
-def sites(made: Assembly, access_log: Syntax) -> tuple[Site, ...]:
+_FILE_CACHE = ("open_file_cache max=16 inactive=1h", "open_file_cache_valid 1h", "open_file_cache_errors on")
+"""For routes by conditions: `try_files` looks for a file that is not there, to go on to a named location."""
+
+
+def sites(made: Assembly) -> tuple[Site, ...]:
     """Return the server blocks of every listener."""
     binds = Binds(made.fleet, made.settings)
     found = []
     for listener in made.fleet.listeners:
-        found.append(_site(made, listener, binds, access_log))
-        found += _redirects(made, listener, access_log)
-    found += [_unclaimed(made, sharing, lines, access_log) for sharing, lines in binds.unclaimed()]
+        found.append(_site(made, listener, binds))
+        found += _redirects(made, listener)
+    found += [_unclaimed(made, sharing, lines) for sharing, lines in binds.unclaimed()]
     return tuple(with_shared(_with_hsts_everywhere(_without_doubles(site))) for site in found)
+
+
+def with_whole_bodies(site: Site) -> Site:
+    """Return the block with what lets bodies be looked at that came in several pieces."""
+    return site._replace(settings=(*site.settings, Syntax("client_body_in_single_buffer on")))
 
 
 def _without_doubles(site: Site) -> Site:
@@ -68,26 +79,29 @@ def _without_doubles(site: Site) -> Site:
 
     `^~ /x/` and `/x/` are one to NGINX.
     """
+    taken = {location.match for location in site.probes}
     kept: dict[str, Location] = {}
-    for location in site.locations:
-        kept.setdefault(location.match.removeprefix("^~ "), location)
-    return site._replace(locations=tuple(kept.values()))
+    for location in site.routes:
+        match = location.match.removeprefix("^~ ")
+        if match not in taken:
+            kept.setdefault(match, location)
+    return site._replace(routes=tuple(kept.values()))
 
 
 def _with_hsts_everywhere(site: Site) -> Site:
     """Add HSTS to each location that has headers of its own, since those replace the server's."""
     if not any(line.startswith(f"add_header {HSTS.name}") for line in site.settings):
         return site
-    locations = (
-        location._replace(headers=(*location.headers, HSTS))
-        if location.headers and HSTS not in location.headers
-        else location
-        for location in site.locations
+    return site.each(
+        lambda location: (
+            location._replace(headers=(*location.headers, HSTS))
+            if location.headers and HSTS not in location.headers
+            else location
+        )
     )
-    return site._replace(locations=tuple(locations))
 
 
-def _site(made: Assembly, listener: Listener, binds: Binds, access_log: Syntax) -> Site:
+def _site(made: Assembly, listener: Listener, binds: Binds) -> Site:
     client = auth.client_variable(made, listener)
     occasions = _occasions(made, listener)
     checks = (
@@ -100,7 +114,6 @@ def _site(made: Assembly, listener: Listener, binds: Binds, access_log: Syntax) 
     )
     frame = _frame(made, listener, checks, occasions)
     routes = tuple(route_locations(made, listener, frame))
-    reads = any(location.reads for location in routes)
     return Site(
         listener=listener.name,
         listens=binds.listens(listener),
@@ -110,24 +123,35 @@ def _site(made: Assembly, listener: Listener, binds: Binds, access_log: Syntax) 
         max_body=size(listener.max_body),
         buffer=size(max(_BODY_BUFFER, listener.inspect_body)),
         settings=(
-            *_common_settings(made, listener, client, access_log),
+            *_common_settings(made, listener, client),
+            *(map(Syntax, _FILE_CACHE) if any(location.dispatch for location in routes) else ()),
             *forwarding.real_address(listener),
             *forwarding.underscores(made),
             *_header_buffers(binds.header_size(listener)),
             *_timeouts(listener.timeouts._replace(header=binds.header_timeout(listener))),
         ),
-        errors=frame.errors,
-        locations=(
-            *status_locations(made, listener),
+        routes=(
             *_acme(made, listener),
             *routes,
             *auth.external_location(made, listener),
-            *_unauthorized(made, listener, frame),
-            *error_locations(occasions, frame.headers),
-            *([internal_answer("read", 204)] if reads else ()),
+            *([_READ] if any(location.reads for location in routes) else ()),
         ),
+        probes=tuple(status_locations(made, listener)),
+        errors=frame.errors,
+        answers=tuple(_answers(made, listener, frame, occasions)),
         extra=tuple(map(Syntax, made.settings.raw.get("server", ()))),
     )
+
+
+def _answers(
+    made: Assembly, listener: Listener, frame: Frame, occasions: tuple[str, ...]
+) -> Iterator[Location]:
+    counted = tuple(_unauthorized(made, listener, frame))
+    replaced = {location.match for location in counted}
+    yield from counted
+    for location in error_locations(made, occasions, frame.headers):
+        if location.match not in replaced:
+            yield location
 
 
 def _frame(
@@ -157,12 +181,16 @@ def _malformed(made: Assembly) -> Check:
     Two headers that decide are one with a comma to NGINX (from 1.23 on); older ones see the first, and so
     does the server then.
     """
-    dots = regex_word("~*^[^? ]*(?:/|%2f)(?:[.]|%2e){1,2}(?:/|%2f|[? ])")
-    entries = [("default", "0"), (dots, "1"), (regex_word("~^[^ ]*#"), "1")]
+    entries = [
+        ("default", "0"),
+        (regex_word("~*^[^? ]*(?:/|%2f)(?:[.]|%2e){1,2}(?:/|%2f|[? ]|$)|^[^ ]*#"), "1"),
+    ]
+    source = "$request_uri"
     if has(made.settings.version, "joined_headers"):
+        source = '"$request_uri $http_origin $http_x_api_key"'
         entries.append((regex_word("~^[^ ]* .*, "), "1"))
-    source = '"$request_uri $http_origin $http_x_api_key"'
-    return Check(made.map(source, "$lb_malformed", entries), 400)
+    why = "Refused: dot segments may leave a route, and some servers end a path at '#'."
+    return Check(made.map(source, "$lb_malformed", entries, why), 400)
 
 
 def _connection_checks(binds: Binds, listener: Listener) -> Iterator[Check]:
@@ -233,23 +261,18 @@ def _timeouts(timeouts: ClientTimeouts) -> Iterator[Syntax]:
             yield Syntax(f"{name} {duration(milliseconds)}")
 
 
-def _common_settings(
-    made: Assembly, listener: Listener, client: Syntax, access_log: Syntax
-) -> Iterator[Syntax]:
+def _common_settings(made: Assembly, listener: Listener, client: Syntax) -> Iterator[Syntax]:
     # Once more for the server: locations without headers of their own inherit it.
     hsts = (f"add_header {HSTS.name} {HSTS.value} always",) if listener.tls and listener.tls.hsts else ()
     lines = (
-        f"access_log {access_log}",
+        *([] if made.whole else [access_log(made.fleet.logs)]),
         # For the log, also where a request fails before it is routed.
-        f"set $lb_listener {listener.name}",
-        f"set $lb_client {client}",
+        *([f"set $lb_listener {listener.name}"] if logged_listener(made) != listener.name else []),
+        *([f"set $lb_client {client}"] if made.fleet.clients else []),
         "uninitialized_variable_warn off",
         # An error inside an answer to an error is answered too.
         "recursive_error_pages on",
         "reset_timedout_connection on",
-        *FILE_CACHE,
-        # Else a body that came in several pieces would be looked at in its first one alone.
-        "client_body_in_single_buffer on",
         *(("limit_req_status 429", "limit_conn_status 429") if any(limit_lines(made, listener)) else ()),
     )
     return map(Syntax, (*lines, *hsts))
@@ -279,7 +302,7 @@ def _acme(made: Assembly, listener: Listener) -> Iterator[Location]:
         yield Location(match, pool=quote(pool.name), proxy=proxy(made, pool, Manner(headers)))
 
 
-def _redirects(made: Assembly, listener: Listener, access_log: Syntax) -> Iterator[Site]:
+def _redirects(made: Assembly, listener: Listener) -> Iterator[Site]:
     if not listener.redirect_from:
         return
     port = next((bind.port for bind in listener.binds), 443)
@@ -291,13 +314,10 @@ def _redirects(made: Assembly, listener: Listener, access_log: Syntax) -> Iterat
         listener._replace(tls=None),
         tuple(line for bind in listener.redirect_from for line in listen_lines(bind)),
         (*_acme(made, listener), Location(Syntax("/"), answer=answer)),
-        access_log,
     )._replace(names=tuple(map(quote, listener.hosts)))
 
 
-def _unclaimed(
-    made: Assembly, sharing: tuple[Listener, ...], lines: tuple[Syntax, ...], access_log: Syntax
-) -> Site:
+def _unclaimed(made: Assembly, sharing: tuple[Listener, ...], lines: tuple[Syntax, ...]) -> Site:
     """Return the server block for hosts that no listener of an address has: probes by address, and 404."""
     first = sharing[0]
     routes = tuple(route for listener in sharing for route in listener.routes)
@@ -307,8 +327,8 @@ def _unclaimed(
         header_size=max(listener.header_size for listener in sharing),
         timeouts=first.timeouts._replace(header=header),
     )
-    nowhere = Location(Syntax("/"), answer=json_answer(ANSWERS["not_found"]))
-    site = _bare(made, probed, lines, (*status_locations(made, probed), nowhere), access_log)
+    site = _bare(made, probed, lines, (Location(Syntax("/"), answer=Answer(404)),))
+    site = site._replace(probes=tuple(status_locations(made, probed)))
     http2 = first.http2 and has(made.settings.version, "http2_directive")
     # Nobody's authority: who names no host, or another, is asked for no certificate.
     tls = first.tls._replace(client_ca=None) if first.tls else None
@@ -319,8 +339,7 @@ def _bare(
     made: Assembly,
     listener: Listener,
     listens: tuple[Syntax, ...],
-    locations: tuple[Location, ...],
-    access_log: Syntax,
+    routes: tuple[Location, ...],
 ) -> Site:
     occasions = (*ALWAYS, *PROXIED, *TLS, *KEYS)
     open_to_all = listener._replace(limits=(), auth=listener.auth._replace(clients=()))
@@ -333,10 +352,12 @@ def _bare(
         max_body=size(listener.max_body),
         buffer=size(_BODY_BUFFER),
         settings=(
-            *_common_settings(made, open_to_all, Syntax('""'), access_log),
+            *_common_settings(made, open_to_all, Syntax('""')),
             *_header_buffers(listener.header_size),
             *_timeouts(listener.timeouts),
         ),
+        routes=routes,
+        probes=(),
         errors=error_pages(occasions),
-        locations=(*locations, *error_locations(occasions, ())),
+        answers=tuple(error_locations(made, occasions, ())),
     )

@@ -18,6 +18,8 @@ FEATURES: Mapping[str, Feature] = {
     "http2_directive": Feature(Version(1, 25, 1), instead="listen … http2"),
     # Documented (1.23.0): headers of one name are joined by a comma; seen: the first alone on 1.22.1.
     "joined_headers": Feature(Version(1, 23), instead="the first of headers with one name"),
+    # Seen: a CONNECT is 405 on 1.30.6, and 400 before 1.27, which takes its target for a malformed one.
+    "connect_target": Feature(Version(1, 27), instead="error_page 400"),
     # Seen on 1.30.6; on 1.22.1 and 1.26.3 the default server's protocols hold for all names.
     "own_protocols": Feature(Version(1, 30), instead="one tls.profile for all listeners of an address"),
     # Documented (1.27.3); seen: "invalid parameter" on 1.22.1 and 1.26.3, fine on 1.30.6.

@@ -10,10 +10,6 @@ if TYPE_CHECKING:
     from lbgen.targets.spec import Syntax
 
 
-FILE_CACHE = ("open_file_cache max=16 inactive=1h", "open_file_cache_valid 1h", "open_file_cache_errors on")
-"""For `try_files`, which looks for a file that is not there, to go on to a named location."""
-
-
 class Frame(NamedTuple):
     """The listener's part of each location."""
 

@@ -8,14 +8,46 @@ from lbgen.targets.nginx.affinity import decides
 from lbgen.targets.nginx.bodies import max_tokens
 from lbgen.targets.nginx.conditions import header_variable
 from lbgen.targets.nginx.models import model
-from lbgen.targets.nginx.quoting import regex_word
+from lbgen.targets.nginx.quoting import quote, regex_word
 from lbgen.targets.nginx.views import Pair
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lbgen.model import Logs
     from lbgen.targets.nginx.assembly import Assembly
+
+
+def access_log(logs: Logs) -> Syntax:
+    """Return where the access log goes, and what of it."""
+    place = quote(logs.to)
+    if logs.to == "stdout":
+        place = Syntax("/dev/stdout")
+    elif logs.to.startswith("syslog:"):
+        place = syslog(logs)
+    return Syntax(f"access_log {place} lbgen if=$lb_in_log")
+
+
+def syslog(logs: Logs) -> Syntax:
+    """Return a log on another machine."""
+    return quote(f"syslog:server={logs.to.removeprefix('syslog:')},tag=lbgen")
+
+
+def logged_listener(made: Assembly) -> Syntax:
+    """Return the listener's name for the log: a variable, where there are several."""
+    listeners = made.fleet.listeners
+    return Syntax(listeners[0].name if len(listeners) == 1 else "$lb_listener")
+
+
+def logged_client(made: Assembly) -> Syntax:
+    """Return the client's name for the log, as a variable if the fleet knows any client."""
+    combined = made.fleet.logs.format == "combined"
+    if not made.fleet.clients:
+        return Syntax("-" if combined else "")
+    if not combined:
+        return Syntax("$lb_client")
+    return made.map("$lb_client", "$lb_user", [('""', "-"), ("default", "$lb_client")])
 
 
 def log_fields(made: Assembly) -> Iterator[Pair]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
-from lbgen.targets.answers import ANSWERS
 from lbgen.targets.nginx.binds import listen_lines
-from lbgen.targets.nginx.errors import ALWAYS, KEYS, PROXIED, error_locations, error_pages, json_answer
-from lbgen.targets.nginx.frame import FILE_CACHE
+from lbgen.targets.nginx.errors import ALWAYS, KEYS, PROXIED, error_locations, error_pages
 from lbgen.targets.nginx.quoting import escape_regex, regex_word
 from lbgen.targets.nginx.status import live_location, ready_locations, routed_pools
 from lbgen.targets.nginx.views import Answer, Check, Location, Map, Pair, Site
@@ -31,7 +29,6 @@ def metrics_site(made: Assembly) -> Iterator[Site]:
     if metrics is None:
         return
     checks = tuple(_password_check(made, metrics))
-    nowhere = Location(Syntax("/"), answer=json_answer(ANSWERS["not_found"]))
     yield Site(
         listener="metrics",
         listens=tuple(line for bind in metrics.binds for line in listen_lines(bind)),
@@ -40,9 +37,8 @@ def metrics_site(made: Assembly) -> Iterator[Site]:
         tls=None,
         max_body=size(1024),
         buffer=size(1024),
-        settings=tuple(map(Syntax, ("access_log off", "recursive_error_pages on", *FILE_CACHE))),
-        errors=error_pages(_OCCASIONS),
-        locations=(
+        settings=tuple(map(Syntax, ("access_log off", "recursive_error_pages on"))),
+        routes=(
             # In two steps: a `return` in the place of an `allow` would be carried out before it.
             Location(
                 Syntax("= /stub_status"),
@@ -57,12 +53,12 @@ def metrics_site(made: Assembly) -> Iterator[Site]:
                 dispatch=Syntax("@lb-metrics"),
             ),
             Location(Syntax("@lb-metrics"), answer=Answer(200, _page(), _PROMETHEUS)),
-            live_location(made.fleet, "/live"),
-            *_ready(made),
-            nowhere,
-            # Without it, a browser asks for no password.
-            *error_locations(_OCCASIONS, (), challenge='Basic realm="metrics"'),
+            Location(Syntax("/"), answer=Answer(404)),
         ),
+        probes=(live_location(made.fleet, "/live"), *_ready(made)),
+        errors=error_pages(_OCCASIONS),
+        # Without it, a browser asks for no password.
+        answers=tuple(error_locations(made, _OCCASIONS, (), challenge='Basic realm="metrics"')),
     )
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.targets.nginx.affinity import decides
 from lbgen.targets.nginx.assembly import Assembly
 from lbgen.targets.nginx.bodies import add_scan
-from lbgen.targets.nginx.edge import sites
-from lbgen.targets.nginx.logs import log_fields
+from lbgen.targets.nginx.edge import sites, with_whole_bodies
+from lbgen.targets.nginx.errors import add_error_maps
+from lbgen.targets.nginx.logs import access_log, log_fields, logged_client, logged_listener, syslog
 from lbgen.targets.nginx.metrics import metrics_site
 from lbgen.targets.nginx.quoting import quote
 from lbgen.targets.nginx.settings import own
 from lbgen.targets.nginx.upstreams import probe_upstreams, upstreams
-from lbgen.targets.nginx.variables import add_common_maps, hash_settings
+from lbgen.targets.nginx.variables import add_common_maps, add_server_map, hash_settings
 from lbgen.targets.nginx.views import NOTHING, Log, Main
 from lbgen.targets.nginx.words import duration
 from lbgen.targets.service import drop_in
@@ -45,24 +46,25 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     scripted = (
         settings if part.name != "upstreams" else settings._replace(own=own(settings)._replace(modules=()))
     )
-    made = Assembly(fleet, scripted, secrets)
+    made = Assembly(fleet, scripted, secrets, whole=part.whole)
     blocks = upstreams(made)
     if part.name == "upstreams":
         add_scan(made)
         maps, reads = tuple(made.maps), bool(made.members)
         alone = {"part": part.name, "upstreams": blocks, "maps": maps, "reads_bodies": reads}
         return (Output("upstreams.conf", "nginx/upstreams.conf.j2", alone),)
-    add_common_maps(made, whole=part.whole)
-    if fleet.logs.format == "combined":
-        made.map("$lb_client", "$lb_user", [('""', "-"), ("default", "$lb_client")])
-    servers = (*sites(made, _access_log(fleet.logs)), *metrics_site(made))
-    log = _log(made)
+    add_common_maps(made)
+    servers = (*sites(made), *metrics_site(made))
+    add_error_maps(made)
+    log = _log(made, pooled=any(location.pool for site in servers for location in site.locations))
     add_scan(made)
+    if made.members or made.scripts:
+        servers = tuple(map(with_whole_bodies, servers))
     context: dict[str, object] = {
         "part": part.name,
         "reads_bodies": bool(made.members),
         "main": _main(made),
-        "settings": (*(map(Syntax, hash_settings(made)) if part.whole else ()), *made.directives),
+        "settings": (*(map(Syntax, hash_settings(made, servers)) if part.whole else ()), *made.directives),
         "literals": tuple(Literal(*item) for item in made.literals.items()),
         "includes": (Syntax(SECRETS),) if _has_secrets(made) else (),
         "maps": tuple(made.maps),
@@ -103,9 +105,19 @@ def _scripts(made: Assembly) -> tuple[Output, ...]:
     return (Output("lbgen.js", "nginx/lbgen.js.j2", {"scripts": tuple(made.scripts)}, comment="//"),)
 
 
-def _log(made: Assembly) -> Log:
+def _log(made: Assembly, *, pooled: bool) -> Log:
     logs = made.fleet.logs
-    log = Log(_access_log(logs), logs.format == "combined", tuple(log_fields(made)))
+    if pooled:
+        add_server_map(made)
+    log = Log(
+        combined=logs.format == "combined",
+        access_log=access_log(logs) if made.whole else NOTHING,
+        listener=logged_listener(made),
+        client=logged_client(made),
+        pool=Syntax("$lb_pool" if pooled else ""),
+        server=Syntax("$lb_server" if pooled else ""),
+        fields=tuple(log_fields(made)),
+    )
     if decides(made):
         return log._replace(decision=Syntax("$lb_decision"), last=Syntax("$lb_left"))
     return log
@@ -130,17 +142,5 @@ def _files(settings: TargetSettings) -> int:
     return 2 * own(settings).connections
 
 
-def _access_log(logs: Logs) -> Syntax:
-    if logs.to == "stdout":
-        return Syntax("/dev/stdout lbgen")
-    if logs.to.startswith("syslog:"):
-        return Syntax(f"{_syslog(logs)} lbgen")
-    return Syntax(f"{quote(logs.to)} lbgen")
-
-
 def _error_log(logs: Logs) -> str:
-    return _syslog(logs) if logs.to.startswith("syslog:") else "stderr"
-
-
-def _syslog(logs: Logs) -> Syntax:
-    return quote(f"syslog:server={logs.to.removeprefix('syslog:')},tag=lbgen")
+    return syslog(logs) if logs.to.startswith("syslog:") else "stderr"

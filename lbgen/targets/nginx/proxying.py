@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _CORS_NAMES = (
     "Allow-Origin", "Allow-Credentials", "Allow-Methods", "Allow-Headers", "Max-Age",
 )  # fmt: skip
+_DEFAULTS = ("1m", "error timeout")
+"""Of `proxy_send_timeout` and `proxy_next_upstream`."""
 _HEADER_ROOM = 8
 _RETRY_WORDS = {"429": "http_429", "502": "http_502", "503": "http_503", "504": "http_504"}
 
@@ -59,9 +61,9 @@ def proxy(made: Assembly, pool: Pool, manner: Manner) -> Proxy:
         headers=_headers(made, pool, manner),
         hide=tuple(map(Syntax, manner.hide)),
         connect=duration(waits.connect or 60_000),
-        send=duration((waits.tunnel if tunnel else waits.send) or 60_000),
+        send=_unless_default(made, duration((waits.tunnel if tunnel else waits.send) or 60_000)),
         read=duration((waits.tunnel if tunnel else read_timeout(waits)) or 60_000),
-        retry_on=_retry_on(pool.retry),
+        retry_on=_unless_default(made, _retry_on(pool.retry)),
         tries=tries,
         within=duration(pool.retry.within or 0) if tries else NOTHING,
         tls=_tls(pool),
@@ -69,6 +71,11 @@ def proxy(made: Assembly, pool: Pool, manner: Manner) -> Proxy:
         # As on HAProxy: the time for bodies would end a stream on which nobody talks (seen on 1.22.1).
         quiet=duration(read_timeout(waits)) if pool.protocol == "grpc" else NOTHING,
     )
+
+
+def _unless_default(made: Assembly, value: Syntax) -> Syntax:
+    """Return the value, or nothing where it is what NGINX does by itself."""
+    return NOTHING if made.whole and value in _DEFAULTS else value
 
 
 def _header_kib(pool: Pool) -> int:

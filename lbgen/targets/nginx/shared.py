@@ -12,15 +12,14 @@ if TYPE_CHECKING:
 
 
 def with_shared(site: Site) -> Site:
-    """Move the headers that most locations have to the block, as long as nobody's `raw` lines add to them."""
+    """Move the headers that most lines say to the block, as long as nobody's `raw` lines add to them."""
     ways = [way for location in site.locations if (way := _sharing(location))]
     if not ways:
         return site
     count = Counter((way.headers, way.hide) for way in ways)
-    shared = Shared(*count.most_common(1)[0][0], ways[0].buffer)
-    return site._replace(
-        shared=shared, locations=tuple(_inheriting(location, shared) for location in site.locations)
-    )
+    headers, hide = max(count, key=lambda said: count[said] * len(said[0]))
+    shared = Shared(headers, hide, ways[0].buffer)
+    return site._replace(shared=shared).each(lambda location: _inheriting(location, shared))
 
 
 def _sharing(location: Location) -> Proxy | None:

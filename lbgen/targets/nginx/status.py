@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.model import Headers
-from lbgen.targets.answers import ANSWERS, OK_BODY, live_body
-from lbgen.targets.nginx.errors import PREFIX, answer_location
+from lbgen.targets.answers import OK_BODY, live_body
+from lbgen.targets.nginx.errors import PREFIX
 from lbgen.targets.nginx.names import has_servers
 from lbgen.targets.nginx.proxying import Manner, proxy
 from lbgen.targets.nginx.quoting import quote, quote_plain
@@ -18,12 +18,15 @@ from lbgen.targets.nginx.views import Answer, Location
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from lbgen.model import Fleet, Listener, Pool
+    from lbgen.model import Fleet, HeaderValue, Listener, Pool
     from lbgen.targets.nginx.assembly import Assembly
+    from lbgen.targets.nginx.views import Pair, Proxy
 
-_OK = Answer(200, quote(OK_BODY), Syntax("application/json"))
+_OK = Answer(200, quote(OK_BODY))
+_YES = "@lb-ready-yes"
+_NO = "@lb-unreached"
 _ANY_ANSWER = Syntax("400 401 403 404 405 406 415 422 426 501")
 """What a living server may say to `GET /`."""
 
@@ -41,7 +44,7 @@ def status_locations(made: Assembly, listener: Listener) -> Iterator[Location]:
 def live_location(fleet: Fleet, path: str) -> Location:
     """Return the location that says that NGINX runs, and with what."""
     body = quote(live_body(fleet.digest))
-    return Location(Syntax(f"= {quote_plain(path)}"), answer=_OK._replace(body=body), quiet=True)
+    return Location(Syntax(f"= {quote_plain(path)}"), answer=_OK._replace(body=body))
 
 
 def routed_pools(made: Assembly, listener: Listener) -> tuple[Pool, ...]:
@@ -54,34 +57,24 @@ def ready_locations(made: Assembly, path: str, pools: tuple[Pool, ...], when: st
     """Yield a chain of locations, each of which asks one pool; `when` says how they are combined."""
     usable = tuple(pool for pool in pools if has_servers(pool))
     if not usable or (when == "all_pools" and not all(map(has_servers, pools))):
-        yield answer_location(f"= {quote_plain(path)}", ANSWERS["unavailable"], ())._replace(quiet=True)
+        yield Location(Syntax(f"= {quote_plain(path)}"), answer=Answer(503))
         return
     for number, pool in enumerate(usable):
         match = f"= {quote_plain(path)}" if number == 0 else f"@lb-ready-{number}"
         following = f"@lb-ready-{number + 1}" if number + 1 < len(usable) else ""
         yield _asking(match, made.upstreams[pool.name], following, when)
-    yield Location(Syntax("@lb-ready-yes"), answer=_OK, quiet=True)
-    yield answer_location("@lb-ready-no", ANSWERS["unavailable"], ())._replace(quiet=True)
+    yield Location(Syntax(_YES), answer=_OK)
     for pool in usable:
         yield from _probes(made, pool)
-    for name, status in (("yes", 204), ("no", 503)):
-        yield internal_answer(name, status)
-
-
-def internal_answer(name: str, status: int) -> Location:
-    """Return what a subrequest gets: of a probe, or of the mirror for whose sake a body is read."""
-    answer = Answer(status, Syntax('""'), Syntax("text/plain"))
-    return Location(Syntax(f"= {PREFIX}{name}"), internal=True, quiet=True, answer=answer)
 
 
 def _asking(match: str, name: str, following: str, when: str) -> Location:
     if when == "all_pools":
-        on_yes, on_no = following or "@lb-ready-yes", "@lb-ready-no"
+        on_yes, on_no = following or _YES, _NO
     else:
-        on_yes, on_no = "@lb-ready-yes", following or "@lb-ready-no"
+        on_yes, on_no = _YES, following or _NO
     return Location(
         Syntax(match),
-        quiet=True,
         access=(Syntax(f"auth_request {PREFIX}probe/{name}"),),
         errors=(Syntax(f"error_page 401 403 500 = {on_no}"),),
         dispatch=Syntax(on_yes),
@@ -107,18 +100,26 @@ def _probes(made: Assembly, pool: Pool) -> Iterator[Location]:
     headers = (("Host", "localhost"), ("Content-Length", '""'))
     changes = (Headers(set=health.headers),) if health else ()
     manner = Manner(headers=headers, changes=changes, path="" if grpc else path or "/", upstream=upstream)
-    way = proxy(made, prober, manner)
+    # As many servers as can be asked within the time.
+    way = proxy(made, prober, manner)._replace(tries=0)
+    if not grpc:
+        way = way._replace(headers=tuple(_own_headers(way, prober, health.headers if health else {})))
+    alone = ("proxy_pass_request_headers off", "proxy_pass_request_body off")
     location = Location(
         Syntax(f"= {PREFIX}probe/{name}"),
         internal=True,
-        quiet=True,
         proxy=way,
-        access=() if grpc else (Syntax("proxy_method GET"), Syntax("proxy_pass_request_body off")),
-        errors=(Syntax(f"error_page 502 504 = {PREFIX}no"),),
+        access=() if grpc else tuple(map(Syntax, alone)),
     )
     if path and health and 200 <= health.expect < 300:
         yield location
         return
-    alive = Syntax(f"error_page {health.expect if path and health else _ANY_ANSWER} = {PREFIX}yes")
+    alive = Syntax(f"error_page {health.expect if path and health else _ANY_ANSWER} = {_YES}")
     intercept = Syntax(f"{way.words}_intercept_errors on")
-    yield location._replace(errors=(alive, *location.errors), access=(*location.access, intercept))
+    yield location._replace(errors=(alive,), access=(*location.access, intercept))
+
+
+def _own_headers(way: Proxy, pool: Pool, more: Mapping[str, HeaderValue]) -> Iterator[Pair]:
+    """Yield the headers that a probe has: nothing is told of the client, which is none."""
+    kept = {"host", "content-length", *map(str.lower, (*pool.headers.set, *more))}
+    yield from (pair for pair in way.headers if pair.name.lower() in kept)

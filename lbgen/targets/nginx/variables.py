@@ -10,19 +10,19 @@ from lbgen.targets.nginx.quoting import escape_regex, quote, regex_word
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lbgen.model import Server
     from lbgen.targets.nginx.assembly import Assembly
+    from lbgen.targets.nginx.views import Site
 
 
-def add_common_maps(made: Assembly, *, whole: bool) -> None:
-    """Add the maps behind ``$lb_…``; `whole`: the http level is ours, so its hash sizes are too."""
-    # A client's own id is kept when it cannot spoil a log; $request_id is NGINX's random one.
+def add_common_maps(made: Assembly) -> None:
+    """Add the maps behind ``$lb_…``."""
     made.map(
         "$http_x_request_id",
         "$lb_request_id",
         [("default", "$request_id"), (regex_word(r"~^[A-Za-z0-9._:/+=-]{1,128}$"), "$http_x_request_id")],
+        "A client's own id is kept when it cannot spoil a log.",
     )
-    # The client's Host with its port and its case, if it is the host by which NGINX chose the server
-    # block; in an absolute URI it may be another one.
     made.map(
         '"$host $http_host"',
         "$lb_host",
@@ -33,22 +33,63 @@ def add_common_maps(made: Assembly, *, whole: bool) -> None:
                 "$lb_named_host",
             ),
         ],
+        "With its port, if it is the host by which NGINX chose the server: an absolute URI may name another.",
     )
-    made.map("$request_uri", "$lb_path", [(regex_word(r"~^(?<lb_path_only>[^?]*)"), "$lb_path_only")])
+    path = [(regex_word(r"~^(?<lb_path_only>[^?]*)"), "$lb_path_only")]
+    made.map("$request_uri", "$lb_path", path, "For the log: of several tries the last one counts.")
+    # By the request line, since the page of an early error is asked for by GET.
+    made.map("$request", "$lb_method", [(regex_word(r"~^(?<lb_verb>\S+) "), "$lb_verb")])
+    _add_logged(made)
     _add_upstream_maps(made)
-    made.map(
-        '"$lb_pool $lb_upstream"',
-        "$lb_server",
-        _server_names(made) if whole else [("default", "$lb_upstream")],
-    )
+
+
+def _add_logged(made: Assembly) -> None:
+    """Add the variable that keeps probes out of the access log."""
+    listeners = made.fleet.listeners
+    alike = len({(one.status.live, one.status.ready) for one in listeners}) == 1
+    probes = [
+        f"{'' if alike else f'{listener.name} '}{path}"
+        for listener in listeners
+        for path in (listener.status.live, listener.status.ready)
+        if path
+    ]
+    entries = [("default", "1")]
+    if probes:
+        paths = "|".join(map(escape_regex, dict.fromkeys(probes)))
+        entries.append((regex_word(f"~^(?:{paths})(?:[?]|$)"), "0"))
+    made.map("$request_uri" if alike else '"$lb_listener $request_uri"', "$lb_in_log", entries)
+
+
+def add_server_map(made: Assembly) -> None:
+    """Add the variables with the server's address and with its name.
+
+    Names where the http level is ours, for then its hash sizes are, too.
+    """
+    place = _place(made)
+    last = regex_word(rf"~^(?:.*[ ,])?(?<lb_last_address>{place})(?:[ ,]|$)")
+    servers = [server for pool in made.fleet.pools for server in pool.servers]
+    if made.whole and servers and all(_named_by_host(server) for server in servers):
+        host = regex_word(r"~^(?:.*[ ,])?(?<lb_last_host>[^ ,]+):\d+(?:[ ,]|$)")
+        made.map("$upstream_addr", "$lb_server", [("default", '""'), (host, "$lb_last_host")])
+        return
+    address = [("default", '""'), (last, "$lb_last_address")]
+    names = tuple(_server_names(made)) if made.whole else ()
+    if not names:
+        made.map("$upstream_addr", "$lb_server", address)
+        return
+    made.map("$upstream_addr", "$lb_upstream", address)
+    made.map('"$lb_pool $lb_upstream"', "$lb_server", [("default", "$lb_upstream"), *names])
+
+
+def _named_by_host(server: Server) -> bool:
+    """Tell whether the log's name of a server is the host of the address that NGINX knows."""
+    address = server.address
+    return server.name == address.host and not address.is_name and not address.is_unix
 
 
 def _add_upstream_maps(made: Assembly) -> None:
-    # With several tries the variables hold a list; the last one counts. A try that found no server in
-    # rotation has the upstream's name for an address, and `-` for each time (seen on 1.22.1).
-    place = r"(?:[^ ,]+:\d+|unix:[^ ,]+)" if _has_sockets(made) else r"[^ ,]+:\d+"
-    last_address = regex_word(rf"~^(?:.*[ ,])?(?<lb_last_address>{place})(?:[ ,]|$)")
-    made.map("$upstream_addr", "$lb_upstream", [("default", '""'), (last_address, "$lb_last_address")])
+    # With several tries the variables hold a list. A try that found no server in rotation has the upstream's
+    # name for an address, and `-` for each time (seen on 1.22.1).
     for source, name in (
         ("connect_time", "connect_s"),
         ("header_time", "first_byte_s"),
@@ -57,11 +98,10 @@ def _add_upstream_maps(made: Assembly) -> None:
         last = regex_word(rf"~(?:^|[ ,])(?<lb_last_{name}>\d+\.\d+)$")
         made.map(f"$upstream_{source}", f"$lb_{name}", [("default", "null"), (last, f"$lb_last_{name}")])
     made.map("$upstream_addr", "$lb_retries", [("default", "0"), *_retries(made)])
-    # No connection was made: nobody has begun to work on it, and trying again is safe.
-    never_reached = regex_word(r"~(?:^|[ ,])-$")
-    for status, answer in (("502", "lb-bad-gateway"), ("504", "lb-gateway-timeout")):
-        entries = [("default", answer), (never_reached, "lb-unavailable")]
-        made.map("$upstream_connect_time", f"$lb_on_{status}", entries)
+
+
+def _place(made: Assembly) -> str:
+    return r"(?:[^ ,]+:\d+|unix:[^ ,]+)" if _has_sockets(made) else r"[^ ,]+:\d+"
 
 
 def _has_sockets(made: Assembly) -> bool:
@@ -79,7 +119,6 @@ def _retries(made: Assembly) -> Iterator[tuple[str, str]]:
 
 def _server_names(made: Assembly) -> Iterator[tuple[str, str]]:
     """Names by pool and address; a server given by host name is known to NGINX by its address alone."""
-    yield "default", "$lb_upstream"
     names: dict[str, str] = {}
     for pool in made.fleet.pools:
         for server in pool.servers:
@@ -92,17 +131,29 @@ def _server_names(made: Assembly) -> Iterator[tuple[str, str]]:
         yield (quote(key) if plain else regex_word(f"~^{escape_regex(key)}$")), quote(name)
 
 
-def hash_settings(made: Assembly) -> Iterator[str]:
-    """Yield sizes of NGINX's hash tables; too small ones give a warning at start, or an error."""
-    entries = sum(len(pool.servers) for pool in made.fleet.pools) + len(made.fleet.clients)
-    size = 2_048
-    while size < 4 * entries:
-        size *= 2
-    yield f"map_hash_max_size {size}"
-    yield "map_hash_bucket_size 256"
-    yield "variables_hash_max_size 4096"
+_MAP_ENTRIES = 60
+_HEADERS = 30
+_WORD = 40
+"""More of them, or longer ones, NGINX's own hash tables may not hold: a warning at the start, or an error."""
+
+
+def hash_settings(made: Assembly, sites: tuple[Site, ...]) -> Iterator[str]:
+    """Yield the sizes of NGINX's hash tables that this configuration needs."""
+    # With two dozen variables of ours the usual 64 may be too small (seen on 1.22.1).
     yield "variables_hash_bucket_size 128"
-    yield "proxy_headers_hash_max_size 2048"
-    yield "proxy_headers_hash_bucket_size 128"
-    yield "server_names_hash_max_size 2048"
-    yield "server_names_hash_bucket_size 256"
+    words = [[pair.name for pair in one.entries if "~" not in pair.name[:2]] for one in made.maps]
+    most = max(map(len, words), default=0)
+    if most > _MAP_ENTRIES or any(len(word) > _WORD for each in words for word in each):
+        size = 2_048
+        while size < 4 * most:
+            size *= 2
+        yield f"map_hash_max_size {size}"
+        yield "map_hash_bucket_size 256"
+    headers = [site.shared.headers for site in sites if site.shared]
+    headers += [one.proxy.headers for site in sites for one in site.locations if one.proxy]
+    if any(len(each) > _HEADERS or any(len(pair.name) > _WORD for pair in each) for each in headers):
+        yield "proxy_headers_hash_max_size 2048"
+        yield "proxy_headers_hash_bucket_size 128"
+    if any(site.names for site in sites):
+        yield "server_names_hash_max_size 2048"
+        yield "server_names_hash_bucket_size 256"

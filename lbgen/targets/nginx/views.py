@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.targets.spec import Syntax
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 NOTHING = Syntax("")
+_SHORT_ENTRIES = 2
+_SHORT_BODY = 80
+_SHORT = 125
+"""Characters of all words of a block that stands on one line."""
 
 
 class Pair(NamedTuple):
@@ -22,6 +29,16 @@ class Map(NamedTuple):
     source: Syntax
     variable: Syntax
     entries: tuple[Pair, ...]
+    why: Syntax = NOTHING
+    """A comment."""
+    volatile: bool = False
+    """True: what it said of a subrequest is not kept for the request."""
+
+    @property
+    def short(self) -> bool:
+        """Whether the block is read best as one line."""
+        words = (self.source, self.variable, *(word for pair in self.entries for word in pair))
+        return len(self.entries) <= _SHORT_ENTRIES and sum(map(len, words)) <= _SHORT
 
 
 class Check(NamedTuple):
@@ -60,7 +77,9 @@ class Proxy(NamedTuple):
     connect: Syntax
     read: Syntax
     send: Syntax
+    """Empty: NGINX's own default."""
     retry_on: Syntax
+    """Empty: NGINX's own default."""
     tries: int
     within: Syntax
     tls: Tls | None
@@ -74,19 +93,21 @@ class Answer(NamedTuple):
     """A fixed answer."""
 
     status: int
-    body: Syntax
-    content_type: Syntax
+    body: Syntax = NOTHING
+    """Empty: that of the error page for this status."""
+    content_type: Syntax = NOTHING
+    """Empty: JSON."""
 
 
 class Location(NamedTuple):
     """One `location`; one of `proxy`, `answer` and `dispatch` is set."""
 
     match: Syntax
+    why: Syntax = NOTHING
+    """A comment."""
     pool: Syntax = NOTHING
     """For the log."""
     internal: bool = False
-    quiet: bool = False
-    """True: not in the access log."""
     checks: tuple[Check, ...] = ()
     access: tuple[Syntax, ...] = ()
     """Whole directives: limits, who may come."""
@@ -104,6 +125,12 @@ class Location(NamedTuple):
     """True: the body is read before `dispatch` is asked."""
     buffer: Syntax = NOTHING
     """For the body, where it differs from the server block's."""
+
+    @property
+    def short(self) -> bool:
+        """Whether the block is read best as one line: it does no more than answer."""
+        bare = self._replace(match=NOTHING, why=NOTHING, answer=None) == Location(NOTHING)
+        return bare and bool(self.answer) and len(self.answer.body) <= _SHORT_BODY
 
 
 class ServerTls(NamedTuple):
@@ -137,10 +164,27 @@ class Site(NamedTuple):
     buffer: Syntax
     settings: tuple[Syntax, ...]
     """Whole directives."""
+    routes: tuple[Location, ...]
+    probes: tuple[Location, ...]
     errors: tuple[Syntax, ...]
-    locations: tuple[Location, ...]
+    """`error_page` lines."""
+    answers: tuple[Location, ...]
+    """What they lead to."""
     extra: tuple[Syntax, ...] = ()
     shared: Shared | None = None
+
+    @property
+    def locations(self) -> tuple[Location, ...]:
+        """All of them."""
+        return (*self.routes, *self.probes, *self.answers)
+
+    def each(self, change: Callable[[Location], Location]) -> Site:
+        """Return the block with all of its locations changed."""
+        return self._replace(
+            routes=tuple(map(change, self.routes)),
+            probes=tuple(map(change, self.probes)),
+            answers=tuple(map(change, self.answers)),
+        )
 
 
 class Main(NamedTuple):
@@ -172,8 +216,14 @@ class Script(NamedTuple):
 class Log(NamedTuple):
     """The access log; `combined` has no query either, which may hold keys."""
 
-    access_log: Syntax
     combined: bool
+    access_log: Syntax
+    """Its place, for all server blocks; empty: each says it itself."""
+    listener: Syntax
+    client: Syntax
+    pool: Syntax
+    server: Syntax
+    """Variables, or the one value that there can be."""
     fields: tuple[Pair, ...] = ()
     """The fleet's own: names and values."""
     decision: Syntax = NOTHING

@@ -24,7 +24,6 @@ def test_order_is_zone_method_servers_keepalive() -> None:
         "server",
         "keepalive",
         "keepalive_timeout",
-        "keepalive_requests",
     ]
 
 
