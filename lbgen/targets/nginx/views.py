@@ -129,8 +129,8 @@ class Location(NamedTuple):
     @property
     def short(self) -> bool:
         """Whether the block is read best as one line: it does no more than answer."""
-        bare = self._replace(match=NOTHING, why=NOTHING, answer=None) == Location(NOTHING)
-        return bare and bool(self.answer) and len(self.answer.body) <= _SHORT_BODY
+        bare = self._replace(match=NOTHING, answer=None) == Location(NOTHING)
+        return bare and self.answer is not None and len(self.answer.body) <= _SHORT_BODY
 
 
 class ServerTls(NamedTuple):
