@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from integration.edge import Edge
 
 MODELS, STICKY = 8081, 8082
+BARE = (403, 404, 405, 410, 413, 429, 503)
+"""Statuses of answers without a text, for most of which the balancers have answers of their own."""
 
 FLEET: dict[str, Any] = {
     "pools": {
@@ -56,6 +58,7 @@ FLEET: dict[str, Any] = {
                     "respond": {"status": 410, "body": "gone; $away {%}", "content_type": "text/html"},
                 },
                 {"path": "/empty", "respond": {"status": 204}},
+                *({"path": f"/bare/{status}", "respond": {"status": status}} for status in BARE),
                 {"path": "/split", "split": {"main": 1, "canary": 1}},
             ],
         },
@@ -199,6 +202,12 @@ def test_a_sticky_split_keeps_users_where_they_are(edge: Edge) -> None:
 def chat(model: object, padding: int = 0, **fields: object) -> bytes:
     """Return a request's body, `padding` bytes of it before the model."""
     return json.dumps({"messages": [{"content": "x" * padding}], "model": model, **fields}).encode()
+
+
+@pytest.mark.parametrize("status", BARE)
+def test_an_answer_without_a_text_has_none(edge: Edge, status: int) -> None:
+    for got in edge.each(Ask(f"/bare/{status}")).values():
+        assert (got.status, got.body) == (status, b"")
 
 
 BY_MODEL = (

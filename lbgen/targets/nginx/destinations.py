@@ -127,7 +127,9 @@ class Destinations:
 
     def _content(self, route: Route, pool: str | None, *, tunnel: bool) -> Location:
         if route.respond:
-            body = self._made.literals.word(route.respond.body)
+            # Without a text, what is 400 and more is an error with a page of its own (seen on 1.22.1 to
+            # 1.30.6); a variable counts as a text.
+            body = self._made.literals.word(route.respond.body, always=not route.respond.body)
             answer = Answer(route.respond.status, body, quote(route.respond.content_type))
             headers = changed(self._made, self._frame.headers, route.response_headers)
             return Location(NOTHING, headers=headers, answer=answer)

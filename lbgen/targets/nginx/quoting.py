@@ -117,5 +117,5 @@ class Literals:
 
 def _pieces(text: str) -> Iterator[str]:
     # Four bytes a character at most, each perhaps doubled by its escape: 400 stay below 4096 bytes.
-    for start in range(0, len(text), 400):
+    for start in range(0, max(len(text), 1), 400):
         yield text[start : start + 400]
