@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 @option(
     "--listen",
     metavar="ADDRESS",
-    help="Where HAProxy asks. Default: 127.0.0.1 and the strategy's agent_port.",
+    help="Address that HAProxy connects to. Default: 127.0.0.1 and the strategy's agent_port.",
 )
-@option("--status", metavar="ADDRESS", help="Where /metrics and /health of the agent itself are served.")
-@option("--interval", default="1s", show_default=True, help="Time between two looks at a server.")
+@option("--status", metavar="ADDRESS", help="Address on which the agent serves its own /metrics and /health.")
+@option("--interval", default="1s", show_default=True, help="Time between two readings of a server.")
 @click.pass_obj
 def command(console: Console, /, request: FleetRequest, **options: Any) -> None:  # noqa: ANN401 - click's
-    """Read the engines' metrics and answer HAProxy's agent-check with weights.
+    """Read engine metrics and answer HAProxy's agent checks with weights and caps.
 
-    And with how many requests a server takes: what does not fit waits in HAProxy. For the pools whose
-    strategy is kv_cache. Runs until SIGTERM or Ctrl-C.
+    For pools with the strategy kv_cache: tells HAProxy the weight of each server and how many requests it can
+    take; further requests wait in HAProxy. Runs until SIGTERM or Ctrl-C.
     """
     asking = tuple(name for name, target in TARGETS.items() if target.abilities.agent_checks)
     request = request._replace(targets=asking)

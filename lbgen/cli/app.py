@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 COMMANDS: Mapping[str, str] = {
-    "init": "Write a commented first fleet file.",
-    "render": "Render configuration files from a fleet.",
-    "check": "Check a fleet, and what is rendered from it, with the real programs.",
-    "audit": "Find what an existing nginx.conf or haproxy.cfg does to requests for models.",
-    "show": "Show a fleet as understood, with every default filled in.",
+    "init": "Write a commented fleet file to start from.",
+    "render": "Render configuration files from a fleet file.",
+    "check": "Check a fleet file, and the files rendered from it with the real programs.",
+    "audit": "Find settings in an existing nginx.conf or haproxy.cfg that harm LLM requests.",
+    "show": "Show a fleet with every default filled in.",
     "schema": "Print the JSON Schema of the fleet file.",
-    "import": "Make a fleet file of an existing nginx.conf or haproxy.cfg.",
-    "simulate": "Predict what strategies would do to a pool, by simulation.",
-    "size": "Say how many servers of which kind an objective takes, by simulation.",
-    "calibrate": "Measure how fast a running engine is, and write a profile of it.",
-    "trial": "Measure what strategies do, with the real programs in front of mock GPU servers.",
-    "mock-gpu": "Run one mock GPU server.",
-    "plan": "Say what applying a fleet would change, in words of pools and servers.",
-    "apply": "Put a fleet into effect: check the candidate, replace the files, reload, look, else roll back.",
-    "drain": "Take a server out of rotation while HAProxy runs, and wait for its last request.",
-    "undrain": "Take a drained server back into rotation while HAProxy runs.",
-    "status": "Show what runs now: each server's state, requests in flight, queue, rate and last check.",
-    "agent": "Read the engines' metrics and answer HAProxy's agent-check with weights.",
+    "import": "Convert an existing nginx.conf or haproxy.cfg into a fleet file.",
+    "simulate": "Predict by simulation how strategies perform for a pool.",
+    "size": "Find by simulation how many servers an objective needs.",
+    "calibrate": "Measure the speed of a running engine and write it as a profile.",
+    "trial": "Measure strategies with the real balancers in front of mock GPU servers.",
+    "mock-gpu": "Run mock GPU servers.",
+    "plan": "Show what applying a fleet would change, by pools and servers.",
+    "apply": "Apply a fleet: check, replace the files, reload, verify; roll back on failure.",
+    "drain": "Take a server out of rotation at run time and wait for its last request.",
+    "undrain": "Return a drained server to rotation at run time.",
+    "status": "Show the running servers: state, requests in flight, queue, rate, last check.",
+    "agent": "Read engine metrics and answer HAProxy's agent checks with weights and caps.",
     "completion": "Print a shell's completion script.",
 }
 """What each command does. NAME is `command` in ``lbgen/cli/NAME.py``; a new one is one line here."""
@@ -40,9 +40,9 @@ _MODULES = {"import": "import_fleet"}
 """Commands whose name no module can have."""
 
 _EPILOG = """\
-Results go to standard output, messages to standard error. Exit codes: 0 fine, 1 findings, 2 wrong usage or
-work that could not be done. Every option has a twin in the environment: --target of render is
-LBGEN_RENDER_TARGET, or LBGEN_TARGET for every command."""
+Results go to standard output, messages to standard error. Exit codes: 0 success, 1 findings, 2 wrong usage
+or a failure. Every option can be set by an environment variable: --target of render by LBGEN_RENDER_TARGET,
+and for all commands by LBGEN_TARGET. 'lbgen COMMAND --help' has examples."""
 
 
 class LazyGroup(click.Group):
@@ -99,7 +99,7 @@ def _root() -> LazyGroup:
     settings: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
     return LazyGroup(
         "lbgen",
-        help="NGINX and HAProxy configuration for fleets of LLM inference servers.",
+        help="Generate, check and apply load balancer configuration for LLM inference servers.",
         epilog=_EPILOG,
         params=[version, *global_options()],
         context_settings=settings,

@@ -76,19 +76,23 @@ class Wanted(NamedTuple):
 @click.command(cls=Command)
 @fleet_options
 @option(
-    "--to", metavar="PATH", required=True, type=click.Path(), help="The target's folder, or its main file."
+    "--to",
+    metavar="PATH",
+    required=True,
+    type=click.Path(),
+    help="The target's configuration folder, such as /etc/haproxy, or its main file.",
 )
-@option("--expect", metavar="DIGEST", help="Apply only what 'lbgen plan' showed under this digest.")
+@option("--expect", metavar="DIGEST", help="Refuse to apply anything but the plan with this digest.")
 @option(
     "--reload",
     metavar="CMD",
-    help="The command that reloads, such as 'systemctl reload nginx'; run without a shell.",
+    help="Command that reloads the balancer, such as 'systemctl reload nginx'; run without a shell.",
 )
 @option(
     "--start",
     metavar="CMD",
-    help="The command that starts the balancer where nothing listens yet, such as 'systemctl start haproxy'; "
-    "it has to return.",
+    help="Command that starts the balancer if nothing listens yet, such as 'systemctl start haproxy'; "
+    "it must return.",
 )
 @option("--pid", metavar="FILE", type=click.Path(), help="Reload by a signal to the master process in FILE.")
 @option("--master-socket", metavar="PATH", help="Reload over HAProxy's master socket.")
@@ -96,7 +100,7 @@ class Wanted(NamedTuple):
     "--timeout",
     default=PATIENCE,
     show_default=True,
-    help="How long the new workers may take to answer, and to be ready if they were before.",
+    help="How long to wait for the new workers to answer, and to be ready if the old ones were.",
 )
 @option(
     "--smoke",
@@ -105,29 +109,29 @@ class Wanted(NamedTuple):
     " /v1/chat/completions, with the first client's key; roll back unless it is answered.",
 )
 @option(
-    "--smoke-model", metavar="NAME", help="The model that it asks for, if not the first that the fleet names."
+    "--smoke-model", metavar="NAME", help="Model for --smoke. Default: the first one that the fleet names."
 )
 @option(
     "--max-change",
     metavar="PERCENT",
     default=f"{MAX_CHANGE:.0%}",
     show_default=True,
-    help="Refuse to take more of a pool's servers out at once.",
+    help="Refuse to remove a larger share of a pool's servers at once.",
 )
-@option("--force", is_flag=True, help="Replace files that lbgen did not write.")
+@option("--force", is_flag=True, help="Also replace files that lbgen did not write.")
 @option(
     "--binary",
     multiple=True,
     metavar="none|TARGET=PATH|TARGET=docker://IMAGE",
-    help="The real checker, if it is not the one on PATH; none: replace the files unchecked.",
+    help="Program to check the files with, instead of the one on PATH; none: replace the files unchecked.",
 )
-@format_option("How it is said what came of it: for people or for programs.")
+@format_option("Report the result for people (text) or for programs (json).")
 @templates_option
 @click.pass_obj
 def command(console: Console, /, request: FleetRequest, **options: Any) -> int:  # noqa: ANN401 - click's
-    """Put a fleet into effect: check the candidate, replace the files, reload, look, else roll back.
+    """Apply a fleet: check, replace the files, reload, verify; roll back on failure.
 
-    Exit 1: refused, nothing was touched. Exit 2: it failed, and the old files are back.
+    Exit code 1: refused, nothing was changed. Exit code 2: it failed, and the old files were restored.
     """
     end_as_ctrl_c_does()
     wanted = Wanted(**options)

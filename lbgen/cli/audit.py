@@ -37,14 +37,14 @@ _ORDER = (Severity.INFO, Severity.WARNING, Severity.ERROR)
     "--format",
     "form",
     type=click.Choice(["text", "json", "sarif", "github"]),
-    help="How findings are written; by default text, and github inside a GitHub action.",
+    help="Format of the findings. Default: text; github in a GitHub action.",
 )
 @option(
     "--fail-on",
     type=click.Choice([one.value for one in reversed(_ORDER)]),
     default="warning",
     show_default=True,
-    help="Exit 1 for findings of this severity and above.",
+    help="Exit 1 for findings of at least this severity.",
 )
 @option(
     "--target-version",
@@ -55,7 +55,7 @@ _ORDER = (Severity.INFO, Severity.WARNING, Severity.ERROR)
     " there is not found, known vulnerabilities are.",
 )
 @option(
-    "--all", "every", is_flag=True, help="Look at every pool, also where nothing says that it serves models."
+    "--all", "every", is_flag=True, help="Look at every pool, even if nothing shows that it serves models."
 )
 @click.pass_obj
 def command(  # noqa: PLR0913, PLR0917 - one parameter an option
@@ -67,11 +67,11 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     versions: tuple[str, ...],
     every: bool,
 ) -> int:
-    """Find what an existing nginx.conf or haproxy.cfg does to requests for models.
+    """Find settings in an existing nginx.conf or haproxy.cfg that harm LLM requests.
 
-    PATH is a file or a folder, whole or a fragment; includes are followed, and several HAProxy files are read
-    in their order, as by 'haproxy -f A -f B'. Each finding says what happens to whom, what to write instead,
-    and what lbgen's own file does. A file that passes nothing to a model has none.
+    PATH is a file or a folder, a complete configuration or a part of one; includes are followed, and several
+    HAProxy files are read in order, as by 'haproxy -f A -f B'. Each finding says what happens to requests,
+    what to write instead, and what lbgen renders. Files that pass nothing to a model have no findings.
     """
     running = _running(paths, versions)
     found = read_configurations(paths, str(running["haproxy"].version or ""))

@@ -40,15 +40,7 @@ class Wanted(NamedTuple):
     output: str | None
 
 
-EPILOG = """\b
-Examples:
-  lbgen calibrate http://10.0.0.1:8000 -o l40s-8b.yaml
-  lbgen simulate fleet.yaml --profile l40s-8b.yaml
-  lbgen calibrate https://gpu.example.org --api-key env:TEAM_KEY --time-limit 2m
-"""
-
-
-@click.command(cls=Command, epilog=EPILOG)
+@click.command(cls=Command)
 @click.argument("url", metavar="URL")
 @option("--model", metavar="NAME", help="The model to ask for. Default: the first of /v1/models.")
 @option("--api-key", metavar="env:NAME|file:PATH", help="Where the engine's API key is kept.")
@@ -77,10 +69,10 @@ Examples:
 @option("-o", "--output", metavar="FILE", help="Where the profile is written. Default: standard output.")
 @click.pass_obj
 def command(console: Console, /, **options: Any) -> None:  # noqa: ANN401 - click's
-    """Measure how fast a running engine is, and write a profile for simulate, size and trial.
+    """Measure the speed of a running engine and write it as a profile.
 
-    Sends short and long prompts, alone and in batches, to one server that speaks OpenAI's API and should
-    serve nobody else meanwhile. Says what it asked of the engine.
+    Sends short and long prompts, one at a time and in batches, to one server that speaks OpenAI's API. The
+    server should receive no other requests meanwhile.
     """
     wanted = Wanted(**options)
     _expect_url(wanted.url)

@@ -44,18 +44,18 @@ class Wanted(NamedTuple):
 @option(
     "--format",
     type=click.Choice(["text", "json", "github", "sarif"]),
-    help="How problems are written; by default text, and github inside a GitHub action.",
+    help="Format of the problems. Default: text; github in a GitHub action.",
 )
-@option("--strict", is_flag=True, help="Exit 1 for warnings, too.")
+@option("--strict", is_flag=True, help="Exit 1 for warnings as well.")
 @option(
     "--binary",
     multiple=True,
     metavar="auto|none|required|TARGET=PATH",
-    help="The real checkers: where they are to be had (auto), not at all, or exit 2 without them;"
-    " or a program, or an image: nginx=docker://nginx:1.26.",
+    help="Real programs to check with: auto: those that are found; none; required: exit 2 if one is"
+    " missing; or a program or an image, such as nginx=docker://nginx:1.26.",
 )
-@option("--resolve", is_flag=True, help="Let the checkers look up the servers' real host names.")
-@option("--each", is_flag=True, help="Check each FLEET by itself instead of laying the further ones over it.")
+@option("--resolve", is_flag=True, help="Let the programs resolve the servers' real host names.")
+@option("--each", is_flag=True, help="Check each FLEET on its own instead of merging them.")
 @templates_option
 @click.pass_obj
 def command(
@@ -64,11 +64,11 @@ def command(
     request: FleetRequest,
     **options: Any,  # noqa: ANN401 - what click parsed
 ) -> int:
-    """Check a fleet, and what is rendered from it, with the real programs.
+    """Check a fleet file, and the files rendered from it with the real programs.
 
-    The schema, the rules across keys, what each target can do, and nginx -t and haproxy -c on the rendered
-    files. What a fleet has and this machine has not (host names, certificates, secrets, users, addresses)
-    is stood in for, for the checkers' eyes only.
+    Checks the schema, the rules across keys, what each target supports, and runs nginx -t, haproxy -c or
+    envoy --mode validate on the rendered files. Host names, certificates, secrets, users and addresses that
+    this machine does not have are replaced by stand-ins for this check.
     """
     wanted = Wanted(**options)
     choice = _choice(wanted)

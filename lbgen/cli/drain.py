@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 @fleet_options
 @server_argument
 @socket_option
-@option("--timeout", default="15m", show_default=True, help="How long to wait for the last request.")
-@format_option("For people or for programs.", name="form")
+@option(
+    "--timeout", default="15m", show_default=True, help="How long to wait for the last request to finish."
+)
+@format_option("Output for people (text) or for programs (json).", name="form")
 @click.pass_obj
 def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     console: Console,
@@ -39,12 +41,12 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     timeout: str,
     form: str,
 ) -> int:
-    """Take a server out of rotation while the balancers run, and wait for its last request.
+    """Take a server out of rotation at run time and wait for its last request.
 
-    HAProxy is told over its runtime socket, and Envoy by the file of the pool's servers, which it
-    watches. The server stays out until 'lbgen undrain', through every 'lbgen apply'; another reload
-    or a restart of HAProxy forgets it. Exit 2: the time is over, or a balancer does not answer; the
-    server stays drained where it was.
+    HAProxy is told over its runtime socket, Envoy by the file of the pool's servers, which it watches. The
+    server stays out until 'lbgen undrain', also through 'lbgen apply'; a reload by other means or a restart
+    of HAProxy ends the drain. Exit code 2: the timeout expired or a balancer does not answer; the server
+    remains drained where the command succeeded.
     """
     fleet = usable_fleet(console, load_fleet(console, request), request)
     named = named_server(fleet, which)

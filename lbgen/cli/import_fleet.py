@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     metavar="FILE",
     type=click.Path(allow_dash=True),
     callback=or_standard_output,
-    help="A new file; an old one is never replaced.",
+    help="File to create; an existing file is never overwritten.",
 )
-@option("--strict", is_flag=True, help="Exit 1 where something was not carried over.")
+@option("--strict", is_flag=True, help="Exit 1 if something was not carried over.")
 @click.pass_obj
 def command(console: Console, paths: tuple[str, ...], output: str | None, strict: bool) -> int:
-    """Make a fleet file of an existing nginx.conf or haproxy.cfg.
+    """Convert an existing nginx.conf or haproxy.cfg into a fleet file.
 
-    PATH is a configuration file (includes are followed), a part of one, a folder of them, a Compose file
-    that mounts one, LiteLLM's config.yaml with a model_list, or - for standard input. The fleet file goes
-    to standard output or to a new file; what it does not say is listed on standard error, each directive
-    with its line. Keys and passwords become references: their values are not copied.
+    PATH is a configuration file (includes are followed), a part of one, a folder, a Compose file that mounts
+    one, LiteLLM's config.yaml with a model_list, or - for standard input. The fleet file goes to standard
+    output or to a new file. Directives that were not carried over are listed with their lines on standard
+    error. Keys and passwords become references; their values are not copied.
     """
     from lbgen.imports.whole import import_configurations  # noqa: PLC0415 - it takes crossplane
 

@@ -65,12 +65,12 @@ targets:
 
 
 @click.command(cls=Command)
-@option("--engine", metavar="ENGINE", help="What runs on the servers; vllm, unless told.")
+@option("--engine", metavar="ENGINE", help="The engine that runs on the servers. Default: vllm.")
 @option(
     "--servers",
     multiple=True,
     metavar="ADDRESSES",
-    help="Host and port of the servers, with ranges, separated by commas; may be repeated.",
+    help="Servers as host:port, separated by commas, with ranges such as gpu-[0-7]:8000; may be repeated.",
 )
 @option(
     "--from",
@@ -86,7 +86,7 @@ targets:
     metavar="FILE",
     type=click.Path(allow_dash=True),
     callback=or_standard_output,
-    help="A new file; an old one is never replaced.",
+    help="File to create; an existing file is never overwritten.",
 )
 @click.pass_obj
 def command(
@@ -96,9 +96,9 @@ def command(
     sources: tuple[str, ...],
     output: str | None,
 ) -> int:
-    """Write a commented first fleet file.
+    """Write a commented fleet file to start from.
 
-    To standard output, or to a new file. With --from it is made of an existing configuration.
+    Written to standard output or to a new file. With --from, it is made from an existing configuration.
     """
     if sources:
         if servers or engine is not None:

@@ -35,25 +35,29 @@ EPILOG = "\n".join([
 
 
 @click.command(cls=Command, epilog=EPILOG)
-@option("--port", type=click.IntRange(0, 65_535), required=True, help="Where it listens; 0: any free port.")
+@option("--port", type=click.IntRange(0, 65_535), required=True, help="Port to listen on; 0: any free port.")
 @option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
-@option("--tls-port", type=click.IntRange(0, 65_535), help="Serve TLS there, too.")
-@option("--certificate", metavar="FILE", help="Certificate and key for it, as PEM. Default: made up.")
+@option("--tls-port", type=click.IntRange(0, 65_535), help="Also serve TLS on this port.")
+@option(
+    "--certificate",
+    metavar="FILE",
+    help="PEM file with certificate and key for --tls-port. Default: a generated one.",
+)
 @option(
     "--count",
     type=click.IntRange(1, 10_000),
     default=1,
     show_default=True,
-    help="So many servers, on this port and the following ones.",
+    help="Number of servers, on this port and the following ones.",
 )
-@option("--name", default="mock", show_default=True, help="Stands in the header x-mock-server.")
+@option("--name", default="mock", show_default=True, help="Value of the response header x-mock-server.")
 @option("--model", multiple=True, help="A name for /v1/models; may be repeated. Default: mock.")
 @option(
     "--profile",
     metavar="NAME|FILE.yaml",
     default=DEFAULT_PROFILE,
     show_default=True,
-    help=f"How fast the GPU is: {', '.join(NAMES)}, or a file of lbgen calibrate.",
+    help=f"Speed of the GPU: {', '.join(NAMES)}, or a file of lbgen calibrate.",
 )
 @option("--slots", type=click.IntRange(1, 100_000), help="Requests that it computes at once.")
 @option(
@@ -61,7 +65,7 @@ EPILOG = "\n".join([
     type=Amount(10_000),
     default=1.0,
     show_default=True,
-    help="Seconds of the GPU in a second of the clock.",
+    help="Simulated seconds per real second.",
 )
 @option(
     "--engine",
@@ -77,15 +81,18 @@ EPILOG = "\n".join([
     help="How long the model loads: /health answers 503 meanwhile.",
 )
 @option(
-    "--fault", multiple=True, metavar="KIND[:ARGUMENT][@PATH]", help="Go wrong from the start; see below."
+    "--fault",
+    multiple=True,
+    metavar="KIND[:ARGUMENT][@PATH]",
+    help="Fail in this way from the start; see below.",
 )
 @click.pass_obj
 def command(console: Console, /, **options: Any) -> None:  # noqa: ANN401 - click's
-    """Run one mock GPU server.
+    """Run mock GPU servers.
 
-    It speaks OpenAI's API, with made-up tokens at a real engine's pace. Runs until SIGTERM or Ctrl-C;
-    --count runs many in one process. A fault's ARGUMENT is the status of 'status' (status:429), else the
-    seconds until it strikes (slow:3@/health).
+    They speak OpenAI's API and produce placeholder tokens at the speed of a real engine, until SIGTERM or
+    Ctrl-C. The ARGUMENT of --fault is a status for 'status' (status:429) and otherwise a delay in seconds
+    (slow:3@/health).
     """
     del console
     try:

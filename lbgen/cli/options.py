@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 MOST_RATE = 1_000_000
-"""Requests a second."""
+"""Requests per second."""
 MOST_LOAD = 100
 """Times what the servers can carry."""
 
@@ -51,6 +51,15 @@ class Command(click.Command):
         super().__init__(*args, **kwargs)
         self.params.extend(global_options(hidden=True))
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command's examples, then what it has to add."""
+        from lbgen.cli.examples import EXAMPLES  # noqa: PLC0415 - only somebody who asks for help needs them
+
+        with formatter.section("Examples"):
+            for line in EXAMPLES.get(ctx.info_name or "", ()):
+                formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+        super().format_epilog(ctx, formatter)
+
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's own signature
         """Run the command; the collector, off while everything was imported, looks only at what comes now."""
         if not gc.isenabled():
@@ -63,12 +72,12 @@ def global_options(*, hidden: bool = False) -> list[click.Parameter]:
     """Return ``-q``, ``-v`` and ``--color``; they act on the context's `Console`."""
     kwargs: dict[str, Any] = {"expose_value": False, "hidden": hidden, "callback": _set_on_console}
     return [
-        Option(["-q", "--quiet"], is_flag=True, help="Print errors and results alone.", **kwargs),
-        Option(["-v", "--verbose"], is_flag=True, help="Print what is being done, too.", **kwargs),
+        Option(["-q", "--quiet"], is_flag=True, help="Print only errors and results.", **kwargs),
+        Option(["-v", "--verbose"], is_flag=True, help="Also print what is being done.", **kwargs),
         Option(
             ["--color"],
             type=click.Choice(["auto", "always", "never"]),
-            help="Colour the messages; by default where they go to a terminal.",
+            help="Colour the output; auto: when it goes to a terminal.",
             **kwargs,
         ),
     ]
@@ -94,7 +103,7 @@ def format_option(help_text: str, *choices: str, name: str = "format") -> Decora
 
 def templates_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--templates``, for the commands that render."""
-    help_text = "Templates that come before the built-in ones."
+    help_text = "A folder of templates that override the built-in ones."
     return option("--templates", metavar="DIR", type=click.Path(), help=help_text)(function)
 
 
@@ -146,21 +155,21 @@ def fleet_options(function: Callable[..., Any]) -> Callable[..., Any]:
         option(
             "--balancer",
             metavar="NAME",
-            help="Which of the fleet's balancers the files are for (balancers.peers).",
+            help="Render for this balancer of the fleet (balancers.peers).",
         ),
         option(
             "--target-version",
             "target_versions",
             multiple=True,
             metavar="[TARGET=]VERSION",
-            help="Render for this version of the target instead of the fleet's.",
+            help="Use this version of the target instead of the fleet's.",
         ),
         option(
             "--set",
             "sets",
             multiple=True,
             metavar="KEY=VALUE",
-            help="Change one value of the fleet: pools.chat.strategy=round_robin.",
+            help="Override one value of the fleet, such as pools.chat.strategy=round_robin; may be repeated.",
         ),
         option(
             "-t",
@@ -168,7 +177,7 @@ def fleet_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "targets",
             multiple=True,
             type=TargetName(),
-            help="Which target; may be repeated. Default: those of the fleet, else NGINX and HAProxy.",
+            help="Target to work on; may be repeated. Default: the fleet's targets, or NGINX and HAProxy.",
         ),
         fleet_argument(),
     ):

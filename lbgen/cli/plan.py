@@ -39,19 +39,27 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @fleet_options
 @option(
-    "--to", metavar="PATH", required=True, type=click.Path(), help="The target's folder, or its main file."
+    "--to",
+    metavar="PATH",
+    required=True,
+    type=click.Path(),
+    help="The target's configuration folder, such as /etc/haproxy, or its main file.",
 )
 @format_option(
-    "For people, for programs, or for a pull request's comment.", "text", "json", "markdown", name="form"
+    "Output for people (text), programs (json) or a pull request's comment (markdown).",
+    "text",
+    "json",
+    "markdown",
+    name="form",
 )
 @option(
     "--binary",
     multiple=True,
     metavar="none|TARGET=PATH|TARGET=docker://IMAGE",
-    help="The program whose version is compared with the fleet's, if not the one installed here.",
+    help="The program whose version is compared with the fleet's, instead of the one installed here.",
 )
-@option("--diff", is_flag=True, help="Show the text difference, too.")
-@option("--exit-code", is_flag=True, help="Exit 1 when there are changes.")
+@option("--diff", is_flag=True, help="Also show the textual difference.")
+@option("--exit-code", is_flag=True, help="Exit 1 if there are changes.")
 @templates_option
 @click.pass_obj
 def command(  # noqa: PLR0913, PLR0917 - one parameter an option
@@ -65,9 +73,9 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     exit_code: bool,
     templates: str | None,
 ) -> int:
-    """Say what applying a fleet would change, in words of pools and servers.
+    """Show what applying a fleet would change, by pools and servers.
 
-    The digest that it ends with binds 'lbgen apply --expect DIGEST' to just this change.
+    'lbgen apply --expect DIGEST', with the digest on the last line, applies exactly this change and no other.
     """
     choice = choice_of(binary)
     fleet = usable_fleet(console, load_fleet(console, request), request)

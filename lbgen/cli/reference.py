@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from lbgen.cli.app import COMMANDS, lbgen, module_name
+from lbgen.cli.examples import EXAMPLES
 from lbgen.cli.options import Command, Option
 
 if TYPE_CHECKING:
@@ -19,25 +20,26 @@ if TYPE_CHECKING:
 _HEAD = """\
 # The command line
 
-`lbgen COMMAND …`, or `python -m lbgen COMMAND …`. Results go to standard output, messages to standard error, so that a
-result can be piped or kept. `FLEET` is a path, or `-` for standard input; several are merged from left to right.
+`lbgen COMMAND …`, or `python -m lbgen COMMAND …`. Results go to standard output, messages to standard error, so that
+results can be piped or saved. `FLEET` is a path, or `-` for standard input; several files are merged from left to right.
 
-This page is made from the commands; `pytest tests/cli --update-golden` writes it anew.
+This page is generated from the commands; `pytest tests/cli --update-golden` updates it.
 
 ## Exit codes
 
 | code | means |
 |---|---|
-| 0 | fine |
-| 1 | findings: an invalid fleet (warnings, too, under `--strict`), a difference under `render --check`, changes under `plan --exit-code`, servers that run otherwise than the fleet says under `status --exit-code`, an expectation of `trial` missed, a change that `apply` refused |
-| 2 | wrong usage, or work that could not be done: a missing file, no such program, a reload that failed and was rolled back |
-| 130, 141 | interrupted by Ctrl-C; the reader of a pipe has gone |
+| 0 | success |
+| 1 | findings: an invalid fleet (with `--strict` also warnings), a difference with `render --check`, changes with `plan --exit-code`, servers that differ from the fleet with `status --exit-code`, an expectation of `trial` that did not hold or too many failed requests, a change that `apply` refused |
+| 2 | wrong usage, or a failure: a missing file, a missing program, a reload that failed and was rolled back |
+| 130, 141 | interrupted by Ctrl-C; the reader of the output pipe closed it |
 
 ## Options in the environment
 
-Each option has two twins: `--target` of `render` is `LBGEN_RENDER_TARGET`, or `LBGEN_TARGET` for every command. What is
-typed wins over the command's own, that over the common one; an empty one counts as not set. Options that may be
-repeated take several words there, separated by blanks, and flags `1`. `NO_COLOR` and `FORCE_COLOR` are heeded.
+Every option can be set by an environment variable: `--target` of `render` by `LBGEN_RENDER_TARGET`, or by `LBGEN_TARGET`
+for all commands. Precedence: the command line, then `LBGEN_COMMAND_OPTION`, then `LBGEN_OPTION`. Empty variables are
+ignored. For an option that may be repeated, separate the values by spaces; for a flag, write `1`. `NO_COLOR` and
+`FORCE_COLOR` are respected.
 """
 
 
@@ -69,6 +71,7 @@ def _sections() -> Iterator[str]:
         yield f"### lbgen {name}\n"
         yield f"    lbgen {name} {' '.join(found.collect_usage_pieces(context))}\n"
         yield f"{_prose(found.help or '')}\n"
+        yield "\n".join([*(f"    {line}" for line in EXAMPLES[name]), ""])
         yield from _options(found, context, f"LBGEN_{name.upper().replace('-', '_')}_")
 
 

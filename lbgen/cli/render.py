@@ -65,14 +65,14 @@ class Wanted(NamedTuple):
     metavar="DIR",
     type=click.Path(allow_dash=True),
     callback=or_standard_output,
-    help="Write DIR/TARGET/... instead of printing.",
+    help="Write the files to DIR/TARGET/ instead of printing them.",
 )
 @option(
     "--part",
     type=click.Choice(["all", "http", "upstreams", "all-in-one"]),
     default="all",
     show_default=True,
-    help="A whole configuration, or what an existing one can include: the http level, or the pools alone.",
+    help="all: a complete configuration; http, upstreams: parts that an existing configuration can include.",
 )
 @option(
     "--as",
@@ -80,22 +80,29 @@ class Wanted(NamedTuple):
     type=click.Choice(["files", *FORMS, "terraform"]),
     default="files",
     show_default=True,
-    help="The files alone; or with what runs them: a Compose file, Kubernetes manifests, a kustomize folder;"
-    " or as the result of Terraform's external data source. Or what watches them: Prometheus' configuration"
-    " with rules and alerts, or Grafana's dashboard over it, in DIR/TARGET/prometheus and .../grafana.",
+    help="What to write: the files alone; with what runs them: a Compose file, Kubernetes manifests, a"
+    " kustomize folder, or the result of Terraform's external data source; or what monitors them, in"
+    " DIR/TARGET/prometheus and DIR/TARGET/grafana: a Prometheus configuration with rules and alerts, or a"
+    " Grafana dashboard.",
 )
-@option("--image", "images", multiple=True, metavar="TARGET=IMAGE", help="Instead of the official image.")
-@option("--network", metavar="NAME", help="The Docker network of the servers, for --as compose.")
+@option(
+    "--image",
+    "images",
+    multiple=True,
+    metavar="TARGET=IMAGE",
+    help="Image to use instead of the official one.",
+)
+@option("--network", metavar="NAME", help="With --as compose: the Docker network of the servers.")
 @option(
     "--first-token",
     metavar="DURATION",
-    help="How late 95 % of first tokens may be before an alert, for --as prometheus. Default: 10s.",
+    help="With --as prometheus: alert when the P95 time to first token exceeds this. Default: 10s.",
 )
-@option("--check", is_flag=True, help="Write nothing; exit 1 when the files in DIR differ.")
-@option("--diff", is_flag=True, help="Write nothing; print what would change in DIR, secrets masked.")
+@option("--check", is_flag=True, help="Write nothing; exit 1 if the files in DIR differ.")
+@option("--diff", is_flag=True, help="Write nothing; print the differences to DIR, with secrets masked.")
 @templates_option
-@option("--force", is_flag=True, help="Replace files that lbgen did not write.")
-@format_option("How the list of files is written: for people, or on standard output for programs.")
+@option("--force", is_flag=True, help="Also replace files that lbgen did not write.")
+@format_option("Format of the list of files: text, or JSON on standard output.")
 @click.pass_obj
 def command(
     console: Console,
@@ -103,10 +110,10 @@ def command(
     request: FleetRequest,
     **options: Any,  # noqa: ANN401 - what click parsed
 ) -> int:
-    """Render configuration files from a fleet.
+    """Render configuration files from a fleet file.
 
-    FLEET is a path, or - for standard input; further ones are overlays, merged from left to right.
-    Without -o, the one file of one target goes to standard output.
+    FLEET is a path, or - for standard input; further files are overlays, merged from left to right.
+    Without -o, the file of a single target is printed to standard output.
     """
     wanted = Wanted(**options)
     _refuse_contradictions(wanted, request)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @fleet_options
-@format_option("How it is written.", "yaml", "json")
+@format_option("Output format.", "yaml", "json")
 @click.pass_obj
 def command(
     console: Console,
@@ -26,9 +26,9 @@ def command(
     request: FleetRequest,
     **options: Any,  # noqa: ANN401 - what click parsed
 ) -> int:
-    """Show a fleet as understood, with every default filled in.
+    """Show a fleet with every default filled in.
 
-    The result is a fleet file again; comments say where each value came from. Secrets stay references.
+    The output is a fleet file; comments say where each value came from. Secrets remain references.
     """
     loaded = load_fleet(console, request)
     understood = usable_fleet(console, loaded, request)

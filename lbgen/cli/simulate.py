@@ -46,7 +46,7 @@ DEFAULT_SEEDS = (1, 2, 3, 4, 5)
 
 @click.command(cls=Command)
 @fleet_options
-@option("--pool", metavar="NAME", help="Which pool. Default: the only one, or the first that has a route.")
+@option("--pool", metavar="NAME", help="Pool to simulate. Default: the first one that has a route.")
 @option(
     "--workload",
     default="bimodal",
@@ -60,10 +60,10 @@ DEFAULT_SEEDS = (1, 2, 3, 4, 5)
     type=click.IntRange(1, 100_000),
     multiple=True,
     metavar="N",
-    help="Clients that ask, wait, think and ask again; may be repeated.",
+    help="Closed loop: this many clients send, wait for the answer, think and send again; may be repeated.",
 )
-@option("--think", metavar="T", help="How long --clients think on average: 500ms, 10s. Default: not at all.")
-@option("--strategy", "strategies", multiple=True, metavar="S", help="A strategy; may be repeated.")
+@option("--think", metavar="T", help="Average think time of --clients, such as 500ms. Default: none.")
+@option("--strategy", "strategies", multiple=True, metavar="S", help="Strategy to compare; may be repeated.")
 @option(
     "--peer",
     "peers",
@@ -71,14 +71,14 @@ DEFAULT_SEEDS = (1, 2, 3, 4, 5)
     multiple=True,
     help="Another router's policy, as a row to compare with; may be repeated.",
 )
-@option("--rate", type=Amount(MOST_RATE), metavar="R", help="Requests a second.")
+@option("--rate", type=Amount(MOST_RATE), metavar="R", help="Requests per second.")
 @option(
     "--load",
     "loads",
     type=Amount(MOST_LOAD),
     multiple=True,
     metavar="L",
-    help="The rate as a share of what the servers can carry: 0.9; may be repeated.",
+    help="The rate as a share of the servers' capacity, such as 0.9; may be repeated.",
 )
 @option(
     "--requests",
@@ -93,7 +93,7 @@ DEFAULT_SEEDS = (1, 2, 3, 4, 5)
     multiple=True,
     default=DEFAULT_SEEDS,
     show_default=True,
-    help="One run for each seed; may be repeated.",
+    help="Random seed; one run for each. May be repeated.",
 )
 @option(
     "--profile",
@@ -109,34 +109,34 @@ DEFAULT_SEEDS = (1, 2, 3, 4, 5)
     help="Step times from the JSON of aiperf (one file for each concurrency: may be repeated), guidellm or "
     "lbgen trial.",
 )
-@option("--slots", type=click.IntRange(1, 100_000), help="Requests that a server computes at once.")
+@option("--slots", type=click.IntRange(1, 100_000), help="Requests that a server computes at the same time.")
 @option(
     "--incident",
     "incidents",
     multiple=True,
     metavar="AT:SERVER:WHAT",
-    help="Let something happen to a server, such as 60s:gpu-0:fail; also recover, drain and undrain.",
+    help="Event at a server, such as 60s:gpu-0:fail; also recover, drain, undrain; may be repeated.",
 )
 @option(
     "--find-capacity",
     metavar="OBJECTIVE",
-    help="Find the highest rate of each strategy that keeps this: 'ttft_p99<2s'.",
+    help="Find the highest rate at which each strategy meets an objective, such as 'ttft_p99<2s'.",
 )
 @option(
     "--report",
     metavar="FILE.html|FILE.svg",
     type=click.Path(),
-    help="Write a page with charts, too; or, as .svg, one picture.",
+    help="Also write a page with charts (.html) or one chart (.svg).",
 )
-@option("--executor", metavar="dask://HOST:PORT", help="Do the runs on a Dask cluster instead of here.")
-@option("--skip-bad-rows", is_flag=True, help="Leave out rows of a trace that cannot be read; count them.")
-@format_option("For people or for programs.")
+@option("--executor", metavar="dask://HOST:PORT", help="Run on a Dask cluster.")
+@option("--skip-bad-rows", is_flag=True, help="Skip and count the rows of a trace that cannot be read.")
+@format_option("Output for people (text) or for programs (json).")
 @click.pass_obj
 def command(console: Console, /, request: FleetRequest, **options: object) -> None:
-    """Predict what strategies would do to a pool, by simulation.
+    """Predict by simulation how strategies perform for a pool.
 
-    Without options: the pool's strategy beside the usual ones, at a load of 0.8. With -t the balancers choose
-    as that target really does, else as the strategies are meant.
+    By default the pool's strategy is compared with the usual ones at a load of 0.8. With -t, strategies
+    behave as that target implements them; without it, as they are defined.
     """
     wanted = Wanted(**options)  # type: ignore[arg-type]  # click made them from the options above
     fleet = lenient_fleet(console, request)

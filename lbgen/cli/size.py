@@ -73,7 +73,7 @@ class Wanted(NamedTuple):
     help="What has to hold: 'ttft_p99<2s'; of ttft, e2e or queue and mean, p50, p90, p95 or p99, or "
     "load_stdev<3.",
 )
-@option("--pool", "pools", multiple=True, metavar="NAME", help="Which pool; may be repeated.")
+@option("--pool", "pools", multiple=True, metavar="NAME", help="Pool to size; may be repeated.")
 @option(
     "--workload",
     default="bimodal",
@@ -87,8 +87,8 @@ class Wanted(NamedTuple):
     help="An access log as the load: lbgen's, other JSON, HAProxy's httplog, or combined. Keys: "
     "stream_bytes, answer_bytes, prompt_bytes, prompt, streams, session, pool, window.",
 )
-@option("--rate", type=Amount(MOST_RATE), metavar="R", help="Requests a second.")
-@option("--strategy", "strategies", multiple=True, metavar="S", help="A strategy; may be repeated.")
+@option("--rate", type=Amount(MOST_RATE), metavar="R", help="Requests per second.")
+@option("--strategy", "strategies", multiple=True, metavar="S", help="Strategy to compare; may be repeated.")
 @option(
     "--profile",
     "profiles",
@@ -103,8 +103,13 @@ class Wanted(NamedTuple):
     metavar="FILE",
     help="Step times from the JSON of aiperf, guidellm or lbgen trial.",
 )
-@option("--slots", type=click.IntRange(1, 100_000), help="Requests that a server computes at once.")
-@option("--cost", multiple=True, metavar="KIND=PRICE/h", help="What a server costs: h100-8b=2.50/h.")
+@option("--slots", type=click.IntRange(1, 100_000), help="Requests that a server computes at the same time.")
+@option(
+    "--cost",
+    multiple=True,
+    metavar="KIND=PRICE/h",
+    help="Price of a server of this kind, such as h100-8b=2.50/h.",
+)
 @option(
     "--requests",
     type=click.IntRange(100, 10_000_000),
@@ -118,23 +123,24 @@ class Wanted(NamedTuple):
     multiple=True,
     default=DEFAULT_SEEDS,
     show_default=True,
-    help="One run for each seed; may be repeated.",
+    help="Random seed; one run for each. May be repeated.",
 )
-@option("--exit-code", is_flag=True, help="Exit with 1 when a pool has fewer servers than it needs.")
+@option("--exit-code", is_flag=True, help="Exit 1 if a pool has fewer servers than it needs.")
 @option(
     "--report",
     metavar="FILE.html|FILE.svg",
     type=click.Path(),
-    help="Write a page with the curve, too; or, as .svg, one picture.",
+    help="Also write a page with the curve (.html) or one chart (.svg).",
 )
-@option("--skip-bad-rows", is_flag=True, help="Leave out rows of a trace that cannot be read; count them.")
-@format_option("For people or for programs.")
+@option("--skip-bad-rows", is_flag=True, help="Skip and count the rows of a trace that cannot be read.")
+@format_option("Output for people (text) or for programs (json).")
 @click.pass_obj
 def command(console: Console, /, request: FleetRequest, **options: object) -> int:
-    """Say how many servers of which kind an objective takes, by simulation.
+    """Find by simulation how many servers an objective needs.
 
-    For the pool's strategy beside the usual ones: the least number that keeps the objective, its 95 %
-    interval over the seeds, what one server fewer or more does, and what happens when one dies.
+    Reports, for the pool's strategy and the usual ones, the smallest number of servers that meets the
+    objective, its 95 % interval over the seeds, the result with one server fewer and one more, and what
+    happens when a server fails.
     """
     wanted = Wanted(**options)  # type: ignore[arg-type]  # click made them from the options above
     objective = parse_objective(wanted.objective)

@@ -40,7 +40,8 @@ def socket_option(function: Callable[..., Any]) -> Callable[..., Any]:
         "sockets",
         multiple=True,
         metavar="PATH|HOST:PORT",
-        help="HAProxy's runtime socket, one for each balancer. Default: targets.haproxy.runtime_socket.",
+        help="HAProxy's runtime socket, one per balancer; may be repeated. Default:"
+        " targets.haproxy.runtime_socket.",
     )(function)
 
 

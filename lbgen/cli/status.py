@@ -58,19 +58,21 @@ class Wanted(NamedTuple):
 @click.command(cls=Command)
 @fleet_options
 @socket_option
-@option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
-@option("--interval", default="2s", show_default=True, help="Time between two looks of --watch.")
-@format_option("For people or for programs; with --watch one JSON text a line.", name="form")
+@option("--watch", is_flag=True, help="Refresh until Ctrl-C.")
+@option("--interval", default="2s", show_default=True, help="Refresh interval of --watch.")
+@format_option(
+    "Output for people (text) or for programs (json; with --watch one JSON object per line).", name="form"
+)
 @option(
-    "--exit-code", is_flag=True, help="Exit 1 when servers run otherwise than the fleet says, or unchecked."
+    "--exit-code", is_flag=True, help="Exit 1 if servers differ from the fleet or are not health-checked."
 )
 @click.pass_obj
 def command(console: Console, /, request: FleetRequest, **options: Any) -> int:  # noqa: ANN401 - click's
-    """Show what runs now: each server's state, requests in flight, queue, rate and last check.
+    """Show the running servers: state, requests in flight, queue, rate, last check.
 
-    HAProxy tells it over its runtime socket, Envoy on its admin port; where their servers differ from
-    the fleet, or are not checked, this is said. Open-source NGINX tells its connections and requests
-    alone, by the metrics listener. Exit 2: a balancer does not answer.
+    HAProxy is asked over its runtime socket, Envoy on its admin port. Differences between the running servers
+    and the fleet are reported. Open-source NGINX reports only its total connections and requests, on the
+    metrics listener. Exit code 2: a balancer does not answer.
     """
     wanted = Wanted(**options)
     interval = _interval(wanted.interval)

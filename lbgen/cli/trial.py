@@ -74,8 +74,8 @@ class Wanted(NamedTuple):
     help="bimodal, fixed, exponential, shared, tenants, chat, agents, NAME:key=value,...; FILE.yaml; "
     "or a trace: FILE.csv, FILE.jsonl.",
 )
-@option("--strategy", "strategies", multiple=True, metavar="S", help="A strategy; may be repeated.")
-@option("--rate", type=Amount(MOST_RATE), metavar="R", help="Requests a second.")
+@option("--strategy", "strategies", multiple=True, metavar="S", help="Strategy to compare; may be repeated.")
+@option("--rate", type=Amount(MOST_RATE), metavar="R", help="Requests per second.")
 @option(
     "--load",
     type=Amount(MOST_LOAD),
@@ -86,7 +86,7 @@ class Wanted(NamedTuple):
         help="Requests of each run.")  # fmt: skip
 @option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Which requests are drawn.")
 @option("--profile", "profiles", multiple=True, metavar="[GLOB=]PROFILE", help="How fast the servers are.")
-@option("--slots", type=click.IntRange(1, 100_000), help="Requests that a server computes at once.")
+@option("--slots", type=click.IntRange(1, 100_000), help="Requests that a server computes at the same time.")
 @option(
     "--fresh-connections",
     is_flag=True,
@@ -106,34 +106,34 @@ class Wanted(NamedTuple):
     type=click.Path(),
     help="An nginx.conf or haproxy.cfg to run in front of the same servers, too.",
 )
-@option("--stand-ins", is_flag=True, help="Make up the certificates that are not here.")
+@option("--stand-ins", is_flag=True, help="Generate stand-ins for certificates that are missing here.")
 @option(
     "--expect",
     "expectations",
     multiple=True,
     metavar="EXPR",
-    help="What has to hold, else exit 1: 'load_stdev<2', 'p99(least_conn)<0.85*p99(round_robin)'.",
+    help="Exit 1 unless this holds: 'load_stdev<2', 'p99(least_conn)<0.85*p99(round_robin)'.",
 )
 @option(
     "--allow-errors",
     is_flag=True,
-    help="Exit 0 even when more than 1 % of the requests of a run failed.",
+    help="Exit 0 even if more than 1 % of a run's requests failed.",
 )
 @option(
     "--against-log",
     metavar="FILE[:key=value,...]",
-    help="Measure nothing: put this access log beside the prediction for the same requests. Keys as of "
+    help="Measure nothing: compare this access log with the prediction for the same requests. Keys as for "
     "size --log.",
 )
-@option("--report", metavar="FILE.html", type=click.Path(), help="Write a page with charts, too.")
-@format_option("For people or for programs.")
+@option("--report", metavar="FILE.html", type=click.Path(), help="Also write a page with charts.")
+@format_option("Output for people (text) or for programs (json).")
 @click.pass_obj
 def command(console: Console, /, request: FleetRequest, **options: object) -> None:
-    """Measure what strategies do, with the real programs in front of mock GPU servers.
+    """Measure strategies with the real balancers in front of mock GPU servers.
 
-    The balancers run with the files that render gives, addresses mapped (-v shows the difference). Without
-    options: the pool's strategy beside round_robin, at a load of 0.8; with --beside, it alone beside that
-    file.
+    The balancers run with the files that render writes, with addresses replaced (-v shows the differences).
+    By default the pool's strategy is compared with round_robin at a load of 0.8; with --beside, the fleet is
+    compared with another configuration file.
     """
     wanted = Wanted(**options)  # type: ignore[arg-type]  # click made them from the options above
     if wanted.against_log is not None:

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 @fleet_options
 @server_argument
 @socket_option
-@format_option("For people or for programs.", name="form")
+@format_option("Output for people (text) or for programs (json).", name="form")
 @click.pass_obj
 def command(
     console: Console, /, request: FleetRequest, which: str, sockets: tuple[str, ...], form: str
 ) -> int:
-    """Take a drained server back into rotation while the balancers run.
+    """Return a drained server to rotation at run time.
 
-    Exit 2: a balancer does not answer; the others are done.
+    Exit code 2: a balancer does not answer; the others were changed.
     """
     fleet = usable_fleet(console, load_fleet(console, request), request)
     named = named_server(fleet, which)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from importlib import import_module
@@ -9,6 +10,7 @@ import pytest
 
 from lbgen import __version__
 from lbgen.cli.app import COMMANDS, module_name
+from lbgen.cli.examples import EXAMPLES
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
@@ -29,6 +31,19 @@ def test_each_command_has_help_of_its_own(lbgen, name):
 def test_the_table_says_what_the_command_says(name):
     module = import_module(f"lbgen.cli.{module_name(name)}")
     assert module.command.get_short_help_str(200).rstrip(".") == COMMANDS[name].rstrip(".")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_ends_with_examples_that_are_valid(lbgen, name):
+    assert EXAMPLES[name]
+    ended = lbgen(name, "--help")
+    for line in EXAMPLES[name]:
+        assert f"\n  {line}\n" in ended.out
+        plain = line.removeprefix('eval "$(').partition(')"')[0].partition(" > ")[0]
+        words = shlex.split(plain)[1:]
+        command = import_module(f"lbgen.cli.{module_name(words[0])}").command
+        with command.make_context(words[0], words[1:]) as context:  # raises for what it does not take
+            assert context.params is not None
 
 
 def test_version(lbgen):
