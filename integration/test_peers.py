@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 import time
 from contextlib import ExitStack
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 
+from integration.bench_loads import ENGINE
+from integration.bench_sessions import Simulated, moved
 from integration.conftest import renewed
 from integration.fleets import QUEUEING, SERVERS, Proxy, chat
 from integration.test_strategies import Running
 from integration.test_strategies import chat as asking
+from integration.waiting import eventually
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
+from lbgen.lab import load as load_driver
 from lbgen.render import render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from lbgen.lab.boxes import MockBox
+    from lbgen.lab.boxes import Balancer, MockBox
     from lbgen.lab.rig import Rig
     from lbgen.render import RenderedFile
 
@@ -87,3 +94,80 @@ def test_what_one_learns_the_other_knows(pair: list[Running]) -> None:
     back = homes(second, 100)
     wait_until_known(first, 2 * PREFIXES)
     assert homes(first, 100) == back
+
+
+AGENTS, TURNS, SPEED = 16, 8, 4.0
+
+
+class Shared:
+    """Agents whose turns go to balancers by turns, and one balancer that is restarted in the middle."""
+
+    def __init__(self, boxes: Sequence[Balancer], restarted: Balancer | None) -> None:
+        self._restarted = restarted
+        self._up = list(boxes)
+        self._open = dict.fromkeys((box.url for box in boxes), 0)
+        self._answered = 0
+        self._turns = count()
+        self._thread = threading.Thread(target=self._restart)
+        self._script = Simulated(f"agents:sessions={AGENTS},turns={TURNS}").script(0, AGENTS * TURNS, SPEED)
+        self.after: set[str] = set()
+        """Who was asked after the restart."""
+        self._back = False
+
+    def run(self) -> list[load_driver.Result]:
+        planned = [one._replace(leaving=self._leave) for one in self._script.planned]
+        driven = load_driver.run("", planned, most_late_s=PATIENCE_S, fresh=True, follow=self._follow)
+        results = asyncio.run(driven)
+        if self._restarted:
+            self._thread.join(PATIENCE_S)
+        return results
+
+    def _leave(self, planned: load_driver.Planned) -> load_driver.Planned:
+        box = self._up[next(self._turns) % len(self._up)]
+        self._open[box.url] += 1
+        if self._back:
+            self.after.add(box.url)
+        return planned._replace(path=box.url + planned.path)
+
+    def _follow(self, result: load_driver.Result) -> load_driver.Planned | None:
+        url = next(url for url in self._open if result.planned.path.startswith(url + "/"))
+        self._open[url] -= 1
+        self._answered += 1
+        if self._restarted and self._answered == AGENTS * TURNS // 3:
+            self._up.remove(self._restarted)
+            self._thread.start()
+        assert self._script.follow is not None
+        following = self._script.follow(result)
+        return following and following._replace(leaving=self._leave)
+
+    def _restart(self) -> None:
+        box = self._restarted
+        assert box is not None
+        eventually(lambda: self._open[box.url] == 0, PATIENCE_S, "nobody waits for it")
+        box.container.restart(timeout=0)
+        box.wait_ready("/lb/live")
+        self._up.append(box)
+        self._back = True
+
+
+def hits(mocks: Sequence[MockBox], shared: Shared) -> float:
+    """Return the share of the prompts' tokens that caches held; all turns are answered."""
+    renewed(list(mocks), **(ENGINE | {"speed": SPEED}))
+    results = shared.run()
+    assert [result for result in results if not result.ok] == []
+    assert len(results) == AGENTS * TURNS
+    assert moved(results) <= 0.1
+    states = [mock.state() for mock in mocks]
+    held = sum(int(one["hit_tokens"]) for one in states)
+    return held / sum(int(one["finished_prompt_tokens"]) for one in states)
+
+
+def test_conversations_stay_at_home_with_two_balancers_and_over_a_restart(
+    pair: list[Running], running_mocks: list[MockBox]
+) -> None:
+    first, second = (running.box for running in pair)
+    shared = Shared((first, second), restarted=second)
+    of_two = hits(running_mocks, shared)
+    assert second.url in shared.after
+    # By now this one knows all homes, so that it does as well as one can.
+    assert of_two >= hits(running_mocks, Shared((first,), None)) - 0.03
