@@ -14,18 +14,22 @@ if TYPE_CHECKING:
 
     from integration.edge import Edge
 
-SECRETS = {"TEAM": "sk-team-0001", "SLOW": "sk-slow-0002"}
+SECRETS = {"TEAM": "sk-team-0001", "SLOW": "sk-slow-0002", "NARROW": "sk-narrow-0003"}
 FLEET: dict[str, Any] = {
-    "pools": {"chat": {"engine": "vllm", "models": ["llama*"], "servers": "gpu-[0-3]:8000"}},
+    "pools": {
+        "chat": {"engine": "vllm", "models": ["llama-8b", "llama*"], "servers": "gpu-[0-3]:8000"},
+        "code": {"engine": "vllm", "models": ["coder"], "servers": "gpu-[0-3]:8000"},
+    },
     "clients": {
         "team": {"key": "env:TEAM"},
+        "narrow": {"key": "env:NARROW", "pools": ["chat"]},
         "slow": {"key": "env:SLOW", "rate": "1/m", "burst": 1},
     },
     "listeners": {
         "public": {
             "bind": "8080",
             "auth": {"clients": "all"},
-            "routes": [{"model": "llama*", "pool": "chat"}],
+            "routes": [{"model": "llama*", "pool": "chat"}, {"model": "coder", "pool": "code"}],
         }
     },
 }
@@ -64,6 +68,14 @@ def test_the_models_of_the_fleet(client: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as caught:
         client.chat.completions.create(model="gpt-5", messages=HI)
     assert caught.value.code == "model_not_found"
+
+
+def test_a_key_sees_the_models_that_it_may_use(client: openai.OpenAI) -> None:
+    assert {model.id for model in client.models.list()} == {"llama-8b", "coder"}
+    narrow = client.with_options(api_key=SECRETS["NARROW"])
+    assert [model.id for model in narrow.models.list()] == ["llama-8b"]
+    with pytest.raises(openai.PermissionDeniedError):
+        narrow.chat.completions.create(model="coder", messages=HI)
 
 
 def test_a_wrong_key_is_an_authentication_error(client: openai.OpenAI) -> None:

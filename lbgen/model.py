@@ -289,6 +289,8 @@ class Respond(NamedTuple):
     status: int
     body: str
     content_type: str
+    instead: Mapping[str, tuple[str, ...]] = {}
+    """Other bodies, each with the names of the clients that get it."""
 
 
 class Match(NamedTuple):
@@ -350,6 +352,11 @@ class Route(NamedTuple):
         """The names of all pools that this route can send to."""
         named = (self.pool,) if self.pool else tuple(self.split)
         return (*named, self.when_down) if self.when_down else named
+
+    @property
+    def derived(self) -> bool:
+        """Whether it is an answer that follows from the fleet, such as the list of its models."""
+        return self.respond is not None and not isinstance(self.path[-1], int)
 
 
 class Listener(NamedTuple):

@@ -82,7 +82,7 @@ def respond_values(route: Route) -> dict[str, Any]:
             data = None
         if data is not None and json.dumps(data, separators=(",", ":")) == respond.body:
             return {"status": respond.status, "json": data}
-    return respond._asdict()
+    return {"status": respond.status, "body": respond.body, "content_type": respond.content_type}
 
 
 def conditions(match: Match) -> dict[str, Any]:

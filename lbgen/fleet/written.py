@@ -218,7 +218,7 @@ class Tree:
             tree["cors"] = self._leaves((*path, "cors"), cors)
         tree["response_headers"] = self._headers((*path, "response_headers"), listener.response_headers)
         tree |= self._leaves(path, {"websocket": listener.websocket})
-        tree["routes"] = [self._route(route) for route in listener.routes]
+        tree["routes"] = [self._route(route) for route in listener.routes if not route.derived]
         status = listener.status
         probes = {"live": status.live or False, "ready": status.ready or False, "when": status.when}
         off = self._origin((*path, "status")) if not (status.live or status.ready) else DEFAULT

@@ -432,6 +432,30 @@ class TestRoutes:
             assert [model["id"] for model in answer["data"]] == names
             assert {model["object"] for model in answer["data"]} == {"model"}
 
+    def test_a_client_that_is_kept_to_some_pools_gets_a_list_of_these(self):
+        fleet = fleet_of(
+            "pools:\n"
+            "  a: {models: [m, 'm-*'], servers: ['x:1']}\n"
+            "  b: {engine: ollama, models: [o], servers: ['y:1']}\n"
+            "clients:\n"
+            "  all: {key: env:A}\n"
+            "  one: {key: env:B, pools: [a]}\n"
+            "  both: {key: env:C, pools: [a, b]}\n"
+            "  same: {key: env:D, pools: [a]}\n"
+            "  stranger: {key: env:E, pools: [b]}\n"
+            "listeners:\n"
+            "  l: {auth: {clients: [all, one, both, same]}}\n"
+        )
+        answers = {route.name: route.respond for route in fleet.listeners[0].routes if route.respond}
+        seen = {
+            name: [([m["id"] for m in json.loads(body)["data"]], who) for body, who in answer.instead.items()]
+            for name, answer in answers.items()
+            if name == "model-list"
+        }
+        assert seen == {"model-list": [(["m"], ("one", "same"))]}
+        assert answers["ollama-tags"].instead == {'{"models":[]}': ("one", "same")}
+        assert answers["ollama-version"].instead == {}
+
     def test_a_list_of_models_that_is_too_long_is_left_to_the_pools(self):
         many = ", ".join(f"model-{number:04}" for number in range(200))
         assert len(fleet_of(TWO % f", models: [{many}]").listeners[0].routes) == 2
@@ -477,7 +501,7 @@ class TestRoutes:
         assert self.route("{respond: {json: null}}").respond == Respond(200, "null", "application/json")
         assert self.route("{respond: {status: 204, body: ''}}").respond == Respond(204, "", "text/plain")
         assert self.route("{respond: {status: 404}}").respond == Respond(404, "", "text/plain")
-        assert self.route("{respond: {body: x, content_type: text/html}}").respond[1:] == ("x", "text/html")
+        assert self.route("{respond: {body: x, content_type: text/html}}").respond[1:3] == ("x", "text/html")
 
     @pytest.mark.parametrize(
         ("route", "code"),

@@ -59,7 +59,7 @@ Answers that are no errors:
 | status | what | when |
 |---|---|---|
 | 200 | `{"status": "ok"}` | the probes of `status`; `ready` is 503 `service_unavailable` while it is not |
-| 200 | the fleet's models | `GET /v1/models` where `models` decide; Ollama's `/api/tags` likewise |
+| 200 | models that the key may use | `GET /v1/models` where `models` decide; Ollama's `/api/tags` likewise |
 | 204 | nothing | a preflight, where `cors` is written |
 | 308 | `Location` | plain HTTP at `redirect_from` |
 | any | `respond` | a route with a fixed answer |

@@ -59,7 +59,9 @@ def build(
         name=usable(values.get("name"), None) or _stem(document),
         balancers=balancers(context, values.get("balancers")),
         pools=pools,
-        listeners=tuple(listener(context, name, written, routable) for name, written in listeners.items()),
+        listeners=tuple(
+            listener(context, name, written, routable, clients) for name, written in listeners.items()
+        ),
         clients=clients,
         metrics=metrics(values.get("metrics")),
         logs=logs(context, values.get("logs")),

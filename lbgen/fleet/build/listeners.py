@@ -29,17 +29,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lbgen.fleet.build.context import Context
-    from lbgen.model import Pool
+    from lbgen.model import Pool, Route
     from lbgen.problems import Path
 
 _DEFAULT_BIND = Address("*", 8080)
 
 
-def listener(context: Context, name: str, written: Mapping[str, Any], pools: Sequence[Pool]) -> Listener:
+def listener(
+    context: Context, name: str, written: Mapping[str, Any], pools: Sequence[Pool], clients: Sequence[Client]
+) -> Listener:
     """Return the listener that a mapping describes."""
     values = table.LISTENER.filled(written)
     path = ("listeners", name)
     auth = _auth(context, written, path)
+    known = [client for client in clients if client.name in auth.clients]
     _complain(context, written, path)
     status = table.STATUS.filled(written.get("status") or {})
     served = written.get("status", {}) is not None
@@ -70,7 +73,7 @@ def listener(context: Context, name: str, written: Mapping[str, Any], pools: Seq
         cors=_cors(context, values["cors"], path),
         response_headers=response_headers(values["response_headers"]),
         websocket=values["websocket"],
-        routes=_routes(context, written, pools, (*path, "routes")),
+        routes=_routes(context, written, pools, known, (*path, "routes")),
         status=Status(status["live"], status["ready"], status["when"]) if served else _NO_STATUS,
         path=path,
     )
@@ -79,12 +82,18 @@ def listener(context: Context, name: str, written: Mapping[str, Any], pools: Seq
 _NO_STATUS = Status(None, None, "any_pool")
 
 
-def _routes(context: Context, written: Mapping[str, Any], pools: Sequence[Pool], path: Path) -> Any:  # noqa: ANN401
+def _routes(
+    context: Context,
+    written: Mapping[str, Any],
+    pools: Sequence[Pool],
+    clients: Sequence[Client],
+    path: Path,
+) -> tuple[Route, ...]:
     given = written.get("routes")
     if given is INVALID:
         return ()
     made = routes(context, given, path) if given else default_routes(context, pools, path)
-    return with_answers(made, pools, path)
+    return with_answers(made, pools, clients, path)
 
 
 def _complain(context: Context, written: Mapping[str, Any], path: Path) -> None:

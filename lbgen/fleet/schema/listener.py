@@ -409,7 +409,7 @@ CLIENT = Struct(
     Field(
         "pools",
         ListOf(POOL_NAME, single=True, least=1),
-        doc="The pools that it may use.",
+        doc="The pools that it may use; it sees the models of these alone.",
         default_doc="all",
         example=["llama-70b"],
     ),

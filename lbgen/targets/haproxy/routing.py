@@ -180,7 +180,10 @@ def _glob_regex(name: str) -> str:
 def _effects(rules: Rules, route: Route, condition: str) -> None:
     if route.respond:
         fixed_rules(rules, route.response_headers, condition)
-        rules.add(f"http-request return {_answer(route.respond)}", condition)
+        for body, clients in route.respond.instead.items():
+            asking = rules.acl(("var(txn.lb_client) -m str", clients))
+            rules.add(f"http-request return {_answer(route.respond, body)}", condition, asking)
+        rules.add(f"http-request return {_answer(route.respond, route.respond.body)}", condition)
     if route.strip_prefix or route.add_prefix:
         # A path that fits only after decoding: no server should see it half-stripped.
         pattern = f"!{{ path -m reg {quote(path_regex(route))} }}"
@@ -212,12 +215,12 @@ def split_rules(rules: Rules, listener: Listener) -> None:
         rules.add(f"http-request set-var-fmt(txn.lb_who) %[{who}]")
 
 
-def _answer(respond: Respond) -> str:
-    if not respond.body:
+def _answer(respond: Respond, body: str) -> str:
+    if not body:
         # Seen on 2.6: an empty string is an error, and a type without a body a warning.
         return f"status {respond.status}"
     words = f"status {respond.status} content-type {text_word(respond.content_type)}"
-    return f"{words} string {text_word(respond.body)}"
+    return f"{words} string {text_word(body)}"
 
 
 def choices(made: Assembly, listeners: tuple[Listener, ...]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from lbgen.targets.nginx.errors import NEVER_REACHED, UNANSWERED
 from lbgen.targets.nginx.names import has_servers
 from lbgen.targets.nginx.paths import public, upstream_uri
 from lbgen.targets.nginx.proxying import Manner, proxy, seen_host
-from lbgen.targets.nginx.quoting import quote, regex_word
+from lbgen.targets.nginx.quoting import escape_regex, quote, regex_word
 from lbgen.targets.nginx.response_headers import changed, hidden
 from lbgen.targets.nginx.sessions import response_headers
 from lbgen.targets.nginx.views import NOTHING, Answer, Location, Map, Pair
@@ -21,7 +21,7 @@ from lbgen.targets.spec import Syntax
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import Headers, Pool, Route
+    from lbgen.model import Headers, Pool, Respond, Route
     from lbgen.targets.nginx.assembly import Assembly
     from lbgen.targets.nginx.frame import Frame
     from lbgen.targets.nginx.paths import Public
@@ -127,14 +127,26 @@ class Destinations:
 
     def _content(self, route: Route, pool: str | None, *, tunnel: bool) -> Location:
         if route.respond:
-            # Without a text, what is 400 and more is an error with a page of its own (seen on 1.22.1 to
-            # 1.30.6); a variable counts as a text.
-            body = self._made.literals.word(route.respond.body, always=not route.respond.body)
-            answer = Answer(route.respond.status, body, quote(route.respond.content_type))
+            said = route.respond
+            answer = Answer(said.status, self._body(said), quote(said.content_type))
             headers = changed(self._made, self._frame.headers, route.response_headers)
             return Location(NOTHING, headers=headers, answer=answer)
         assert pool is not None  # noqa: S101 - a route has a pool, a split or an answer
         return self._to_pool(route, self._made.fleet.pool(pool), tunnel=tunnel)
+
+    def _body(self, said: Respond) -> Syntax:
+        """Return the word with a fixed answer's body, a variable where some clients get another one."""
+        literals = self._made.literals
+        if not said.instead:
+            # Without a text, what is 400 and more is an error with a page of its own (seen on 1.22.1 to
+            # 1.30.6); a variable counts as a text.
+            return literals.word(said.body, always=not said.body)
+        entries = [
+            (regex_word(f"~^{escape_regex(client)}$"), literals.word(body))
+            for body, clients in said.instead.items()
+            for client in clients
+        ]
+        return self._made.flag("$lb_client", [("default", literals.word(said.body)), *entries])
 
     def _to_pool(self, route: Route, pool: Pool, *, tunnel: bool) -> Location:
         checks = (
