@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -148,8 +149,19 @@ def running(program: Program, sink: int, ports: dict[str, int]) -> Iterator[int]
             path.write_text(file.text, encoding="utf-8")
         main = str(folder / ("nginx.conf" if target == "nginx" else "haproxy.cfg"))
         with started(program, main) as process:
-            time.sleep(1)
+            for port in ports.values():
+                wait_for(port)
             yield process
+
+
+def wait_for(port: int) -> None:
+    """Return when somebody listens on a port; raises `ClickException` after a minute without."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        with suppress(ConnectionError), socket.create_connection(("127.0.0.1", port), timeout=5):
+            return
+        time.sleep(0.05)
+    raise click.ClickException(f"nobody listens on port {port}")
 
 
 def cpu_ms(process: int) -> float:

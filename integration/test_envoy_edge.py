@@ -112,6 +112,8 @@ def test_routes(servers: list[MockServer], tmp_path: Path) -> None:
         assert site.ask("/any", "DELETE").headers["x-mock"] == "s2"
         assert site.ask("/any", headers={"host": "a.EXAMPLE.org:99"}).headers["x-mock"] == "s2"
         assert site.ask("/any", "TRACE").status == 405
+        # What two headers of one name are to Envoy.
+        assert site.ask("/any", headers={"x-request-id": "good,b d"}).status == 400
 
 
 def test_models(servers: list[MockServer], tmp_path: Path) -> None:

@@ -63,6 +63,9 @@ def _own(made: Assembly, listener: Listener) -> Iterator[Node]:
         yield ready_route(listener.status.ready or "") | free
     traced = {"prefix": "/", "headers": [{"name": ":method", "string_match": {"exact": "TRACE"}}]}
     yield answer(traced, ANSWERS["method_not_allowed"], "An echo would show keys to scripts of a page.")
+    # Several headers of one name are one with commas.
+    twice = {"name": "x-request-id", "string_match": {"contains": ","}}
+    yield answer({"prefix": "/", "headers": [twice]}, ANSWERS["bad_request"], "Whose log has which?")
     if listener.acme and listener.acme.pool:
         pool = made.fleet.pool(listener.acme.pool)
         action = {"cluster": pool.name, "timeout": "30s"}

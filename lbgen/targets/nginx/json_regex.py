@@ -1,8 +1,8 @@
 r"""JSON as one regular expression for PCRE, which reads a body once and never goes back.
 
 Every repetition is possessive, and each alternative begins with a character of its own: the work follows the
-length: with `pcre_jit on`, 2 to 5 ms a MiB of what people send and at most 40 ms of anything else (10.42, a
-busy machine of two cores; without, 10 to 50 and up to 300). Nesting is by recursion, for which a compiled
+length: with `pcre_jit on`, 2 to 5 ms a MiB of what people send and at most 15 ms of anything else (10.42, a
+busy machine of two cores; without, five to ten times as much). Nesting is by recursion, for which a compiled
 expression has 32 KiB of stack: some 200 levels (10.42). What is nested deeper ends in an error of PCRE, which
 the map takes as its default; without `pcre_jit` the limit on the heap does that.
 What is taken is what Python's `json` takes: `NaN` and infinities too, and the last of members of one name.
