@@ -78,6 +78,13 @@ class Site(NamedTuple):
         seen = [one for name, server in self.servers.items() for one in server.seen[before[name] :]]
         return Reply(answer.status, got, text, seen[0] if seen else None)
 
+    def lines(self, beginning: str) -> list[dict[str, Any]]:
+        """Return the access log's lines of requests whose id begins so."""
+        lines = (self.folder / "log").read_text().split("\n")
+        return [
+            json.loads(line) for line in lines if f'"request_id":"{beginning}' in line.replace('": "', '":"')
+        ]
+
 
 @contextmanager
 def running(
