@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lbgen.fleet.load import load
@@ -20,6 +20,7 @@ from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
 from tests.hostile.base import KEY, NOT_IN_THE_BASE, base, fields_of, places, replaced, text_at
 from tests.hostile.structure import haproxy_structure, nginx_structure
+from tests.properties.examples import examples
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -142,14 +143,14 @@ hostile = st.one_of(
 
 
 @given(slot=slots, text=hostile)
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@examples(150, 1_500)
 @example(slot=("nginx", ("name",)), text="a\nb")
 def test_in_place_of_any_text(slot: tuple[str, Place], text: str) -> None:
     check(*slot, text)
 
 
 @given(slot=slots, text=hostile)
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@examples(150, 1_500)
 def test_behind_any_text(slot: tuple[str, Place], text: str) -> None:
     target, place = slot
     check(target, place, text_at(plain(target), place) + text)

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lbgen.checker.check import check_target
 from lbgen.checker.programs import Choice, version_here
 from lbgen.checker.vulnerabilities import CODE
+from tests.properties.examples import examples
 from tests.properties.fleets import fleets
 
-EXAMPLES = 400 if os.environ.get("LBGEN_ALL") else 60
 TARGETS = ("nginx", "haproxy")
 
 
 @pytest.mark.timeout(900)  # each example starts a program
 @pytest.mark.parametrize("target", TARGETS)
 @given(data=st.data())
-@settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck),
-    derandomize="CI" in os.environ, print_blob=True,
-)  # fmt: skip
+@examples(60, 400)
 def test_what_passes_the_check_is_accepted(target: str, data: st.DataObject) -> None:
     version = version_here(target, Choice())
     if version is None:

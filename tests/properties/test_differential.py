@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import subprocess
 import threading
 from contextlib import ExitStack, contextmanager
@@ -17,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from integration.waiting import eventually
@@ -27,12 +26,12 @@ from lbgen.fleet.source import Source
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets
 from tests.ports import free_port
+from tests.properties.examples import examples
 from tests.properties.oracle import Ask, Outcome, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-EXAMPLES = 100 if os.environ.get("LBGEN_ALL") else 12
 REQUESTS = 40
 TARGETS = ("nginx", "haproxy")
 POOLS = ("a", "b", "c")
@@ -204,10 +203,7 @@ def got(port: int, ask: Ask) -> Outcome:
 
 
 @given(draft=drafts(), sent=st.lists(asks(), min_size=REQUESTS, max_size=REQUESTS))
-@settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck),
-    derandomize="CI" in os.environ, print_blob=True,
-)  # fmt: skip
+@examples(12, 100)
 def test_both_programs_do_what_the_oracle_says(
     servers: dict[str, int], draft: dict[str, Any], sent: list[Ask]
 ) -> None:
