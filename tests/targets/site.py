@@ -80,7 +80,7 @@ class Site(NamedTuple):
 
     def lines(self, beginning: str) -> list[dict[str, Any]]:
         """Return the access log's lines of requests whose id begins so."""
-        lines = (self.folder / "log").read_text().split("\n")
+        lines = (self.folder / "log").read_text().split("\n")[:-1]  # the last is not whole yet
         return [
             json.loads(line) for line in lines if f'"request_id":"{beginning}' in line.replace('": "', '":"')
         ]
