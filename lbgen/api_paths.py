@@ -97,9 +97,9 @@ _OLLAMA = (
     ("any", "/api/blobs", _O),
 )
 SOURCES = {
-    "OpenAI": "https://platform.openai.com/docs/api-reference",
+    "OpenAI": "https://developers.openai.com/api/reference",
     "Azure OpenAI": "https://learn.microsoft.com/azure/ai-services/openai/reference",
-    "Anthropic": "https://docs.anthropic.com/en/api",
+    "Anthropic": "https://platform.claude.com/docs/en/api",
     "Cohere": "https://docs.cohere.com/reference",
     "Ollama": "https://github.com/ollama/ollama/blob/main/docs/api.md",
 }
