@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from lbgen import model
 from lbgen.cli.guard import run
 from lbgen.deploy import reload
 from lbgen.deploy.addresses import taken_addresses
@@ -30,7 +31,7 @@ from tests.ports import free_port
 
 
 def job(folder: Path, strategy: str = "least_conn", **values: object) -> Job:
-    fleet = factory.fleet(factory.pool(strategy=factory.StrategyChoice(strategy)))
+    fleet = factory.fleet(factory.pool(strategy=model.StrategyChoice(strategy)))
     defaults = {
         "target": "nginx", "directory": folder, "files": render(fleet, "nginx"), "check": lambda _main: "ok",
         "reload": None, "verify": list,

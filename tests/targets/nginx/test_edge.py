@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lbgen import model
 from lbgen.model import (
     Acme,
     Auth,
@@ -112,14 +113,14 @@ def test_posts_are_never_replayed_by_default(version: str) -> None:
 
 
 def test_replaying_posts_is_asked_for() -> None:
-    retry = factory.Retry(2, ("connect", "503"), 5_000, replay_posts=True)
+    retry = model.Retry(2, ("connect", "503"), 5_000, replay_posts=True)
     content = locations(conf(factory.fleet(factory.pool(retry=retry))))["/"]
     assert args(content, "proxy_next_upstream") == [["error", "timeout", "http_503", "non_idempotent"]]
     assert args(content, "proxy_next_upstream_tries") == [["3"]]
 
 
 def test_no_retries_is_off() -> None:
-    content = locations(conf(factory.fleet(factory.pool(retry=factory.Retry(0, ("connect",), None, False)))))[
+    content = locations(conf(factory.fleet(factory.pool(retry=model.Retry(0, ("connect",), None, False)))))[
         "/"
     ]
     assert args(content, "proxy_next_upstream") == [["off"]]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from lbgen import model
 from lbgen.model import ListenerTls, Match, Metrics, PassiveHealth, Respond, Retry, ServerTls, StrategyChoice
 from lbgen.problems import Severity
 from lbgen.targets.nginx import NGINX
 from lbgen.units import Rate
+from lbgen.vocabulary import Version
 from tests import factory
 from tests.targets.nginx.parsed import args, conf
 
@@ -15,7 +17,7 @@ TLS = ListenerTls("c.pem", "k.pem", None, None, "intermediate", True, None)
 
 
 def verdicts(fleet, version="1.22", without=()):
-    settings = fleet.target("nginx")._replace(version=factory.Version.parse(version), without=without)
+    settings = fleet.target("nginx")._replace(version=Version.parse(version), without=without)
     return list(NGINX.limits(fleet._replace(targets=(settings,))))
 
 
@@ -50,11 +52,11 @@ def test_defaults_cause_nothing() -> None:
         (pool(), "health", WARNING),
         (pool(), "queue", WARNING),
         (pool(warmup=30_000), "warmup", WARNING),
-        (pool(queue=factory.Queue(1, 1, "shortest_first")), "queue.order", ERROR),
+        (pool(queue=model.Queue(1, 1, "shortest_first")), "queue.order", ERROR),
         (pool(passive_health=PassiveHealth(3, 10_000, 60_000)), "passive_health.eject", WARNING),
         (pool(retry=Retry(1, ("503",), None, True)), "retry.replay_posts", WARNING),
         (pool(retry=Retry(1, ("503",), None, False)), "retry.on", WARNING),
-        (pool(timeouts=factory.TIMEOUTS._replace(idle=1_000)), "timeouts.idle", WARNING),
+        (pool(timeouts=pool().timeouts._replace(idle=1_000)), "timeouts.idle", WARNING),
         (pool(strategy=StrategyChoice("kv_cache")), "strategy", ERROR),
         (pool(strategy=StrategyChoice("pack")), "strategy", ERROR),
         (
@@ -65,12 +67,12 @@ def test_defaults_cause_nothing() -> None:
             "strategy",
             ERROR,
         ),
-        (pool(dns=factory.Dns("runtime", ("10.0.0.1:53",), 1_000)), "dns.mode", ERROR),
+        (pool(dns=model.Dns("runtime", ("10.0.0.1:53",), 1_000)), "dns.mode", ERROR),
         (pool(host_header="backend"), "host_header", ERROR),
         (pool(tls=ServerTls(None, None, True, None, None)), "tls.server_name", ERROR),
         (pool(protocol="h2c"), "protocol", ERROR),
         (pool(protocol="grpc"), "protocol", ERROR),
-        (pool(health=factory.Health("/a$b", 1, 1, 1, 1, 200, None)), "path", ERROR),
+        (pool(health=model.Health("/a$b", 1, 1, 1, 1, 200, None)), "path", ERROR),
         (factory.fleet(listeners=(factory.listener(),)), "http2", WARNING),
         (
             factory.fleet(listeners=(factory.listener(tls=TLS._replace(directory="certs")),)),
@@ -93,7 +95,7 @@ def test_says(fleet, key, severity) -> None:
 @pytest.mark.parametrize(
     ("fleet", "key", "version"),
     [
-        (pool(dns=factory.Dns("runtime", ("10.0.0.1:53",), 1_000)), "dns.mode", "1.27.3"),
+        (pool(dns=model.Dns("runtime", ("10.0.0.1:53",), 1_000)), "dns.mode", "1.27.3"),
         (pool(protocol="h2c"), "protocol", "1.29.4"),
         (pool(protocol="grpc"), "protocol", "1.25.1"),
         (factory.fleet(), "http2", "1.26"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lbgen import model
 from lbgen.model import Keepalive, PassiveHealth, State, StrategyChoice
 from lbgen.targets.nginx.upstreams import zone_kib
 from tests import factory
@@ -97,7 +98,7 @@ def test_keepalive_numbers() -> None:
 
 
 def test_names_are_followed_where_the_version_can() -> None:
-    pool = factory.pool(dns=factory.Dns("runtime", ("10.0.0.10:53", "[fd00::1]:53"), 10_000))
+    pool = factory.pool(dns=model.Dns("runtime", ("10.0.0.10:53", "[fd00::1]:53"), 10_000))
     block = upstreams(pool, version="1.30.6")["chat"]
     assert args(block, "resolver") == [["10.0.0.10:53", "[fd00::1]:53", "valid=10s"]]
     assert all("resolve" in words for words in args(block, "server"))
