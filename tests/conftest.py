@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import settings
 
 from tests.no_skip import pytest_runtest_makereport  # noqa: F401 - a hook
 from tests.turns import (  # noqa: F401 - hooks
@@ -13,6 +14,10 @@ from tests.turns import (  # noqa: F401 - hooks
     pytest_sessionstart,
     pytest_xdist_auto_num_workers,
 )
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("lbgen", deadline=None)
+settings.load_profile("lbgen")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -55,15 +55,32 @@ def mutant(place: Place, text: str) -> Mutant:
     tree = ast.parse(text)
     old = list(ast.walk(tree))[place.node]
     change = list(_changes(old))[place.change]
-    before, line = _shown(old), getattr(old, "lineno", None) or getattr(old, "target", old).lineno
+    line = getattr(old, "lineno", None) or getattr(old, "target", old).lineno
+    shown = _around(tree, old)
+    before = _text(shown)
     new = change(old)
     if new is not old:
         _replace(tree, old, new)
-    return Mutant(place.path, line, before, _shown(new), ast.unparse(ast.fix_missing_locations(tree)))
+    before, after = _parts(before, _text(new if shown is old else shown))
+    return Mutant(place.path, line, before, after, ast.unparse(ast.fix_missing_locations(tree)))
 
 
-def _shown(node: ast.AST) -> str:
-    return " ".join(ast.unparse(node).split())[:120]
+def _around(tree: ast.AST, node: ast.AST) -> ast.AST:
+    """Return what is shown of a fault: a constant in what it stands in, which tells it from others."""
+    if not isinstance(node, ast.Constant):
+        return node
+    return next(one for one in ast.walk(tree) if any(inner is node for inner in ast.iter_child_nodes(one)))
+
+
+def _parts(before: str, after: str) -> tuple[str, str]:
+    """Return of two texts what is around their first difference."""
+    same = next((at for at, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), 0)
+    begin = max(0, same - 60)
+    return before[begin : begin + 120], after[begin : begin + 120]
+
+
+def _text(node: ast.AST) -> str:
+    return " ".join(ast.unparse(node).split())
 
 
 def _replace(tree: ast.AST, old: ast.AST, new: ast.AST) -> None:
@@ -112,7 +129,7 @@ def _changes(node: ast.AST) -> Iterator[Callable[[ast.AST], ast.AST]]:
         yield _negated
     elif isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, float)):
         yield _another
-    elif isinstance(node, ast.Return) and node.value is not None and _shown(node.value) != "None":
+    elif isinstance(node, ast.Return) and node.value is not None and _text(node.value) != "None":
         yield _nothing
     elif isinstance(node, ast.Expr) and isinstance(node.value, (ast.Call, ast.Yield, ast.YieldFrom)):
         yield _left_out

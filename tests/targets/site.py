@@ -125,7 +125,7 @@ def running(
         stack.callback(process.wait, 30)
         stack.callback(process.terminate)
         site = Site(target, ports, servers, folder)
-        eventually(lambda: process.poll() is not None or _live(site, names[0][0]), 60, f"{target} answers")
+        eventually(lambda: process.poll() is not None or _live(site, names[0][0]), 120, f"{target} answers")
         assert process.poll() is None, (folder / "log").read_text()
         yield site
 

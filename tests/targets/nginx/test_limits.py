@@ -56,7 +56,7 @@ def test_defaults_cause_nothing() -> None:
         (pool(passive_health=PassiveHealth(3, 10_000, 60_000)), "passive_health.eject", WARNING),
         (pool(retry=Retry(1, ("503",), None, True)), "retry.replay_posts", WARNING),
         (pool(retry=Retry(1, ("503",), None, False)), "retry.on", WARNING),
-        (pool(timeouts=pool().timeouts._replace(idle=1_000)), "timeouts.idle", WARNING),
+        (pool(timeouts=factory.pool().timeouts._replace(idle=1_000)), "timeouts.idle", WARNING),
         (pool(strategy=StrategyChoice("kv_cache")), "strategy", ERROR),
         (pool(strategy=StrategyChoice("pack")), "strategy", ERROR),
         (
