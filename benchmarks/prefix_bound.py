@@ -19,7 +19,7 @@ from lbgen.simulate.servers.setup import QueueSetup, ServerSetup, Setup
 if TYPE_CHECKING:
     from lbgen.simulate.runs.result import Figures
 
-FACTORS, SLACKS = (1.25, 1.5, 2.0, 3.0), (2, 4, 8, 16)
+FACTORS, SLACKS = (1.25, 1.5, 2.0), (2, 4, 8, 16)
 PATIENT = QueueSetup(size=10**9, timeout_s=1e12)
 
 
