@@ -64,8 +64,15 @@ class Directive(_Written):
         """Return the directives of these names that stand directly in the block."""
         found = [self._by_name[name] for name in dict.fromkeys(names) if name in self._by_name]
         if len(found) > 1:
-            return tuple(one for one in self.block or () if one.name in names)
+            return tuple(sorted((one for several in found for one in several), key=self._place))
         return found[0] if found else ()
+
+    def _place(self, one: Directive) -> int:
+        return self._places[id(one)]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {id(one): place for place, one in enumerate(self.block or ())}
 
     @cached_property
     def _by_name(self) -> dict[str, tuple[Directive, ...]]:

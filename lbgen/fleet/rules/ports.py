@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from itertools import combinations
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from lbgen.fleet.rules.endpoints import all_bound, all_called, all_doors
@@ -11,10 +11,10 @@ from lbgen.fleet.rules.rule import Finding, Rule, is_everywhere, is_loopback, is
 from lbgen.problems import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from lbgen.fleet.rules.endpoints import Bound
-    from lbgen.model import Fleet
+    from lbgen.model import Fleet, Listener
     from lbgen.problems import Path
     from lbgen.units import Address
 
@@ -23,8 +23,10 @@ def loop(fleet: Fleet) -> Iterator[Finding]:
     """Find what the balancer calls and binds itself."""
     bound = tuple(all_bound(fleet))
     own = _own_hosts(bound)
+    there = _by_port(bound)
     for called in all_called(fleet):
-        owner = next((one for one in bound if _reaches(called.address, one.address, own)), None)
+        near = there.get(called.address.port, ())
+        owner = next((one for one in near if _reaches(called.address, one.address, own)), None)
         if owner is None:
             continue
         if owner.kind in {"listener", "redirect"}:
@@ -41,10 +43,10 @@ def loop_by_name(fleet: Fleet) -> Iterator[Finding]:
         names |= dict.fromkeys((host.lower() for host in listener.hosts), f"a host of '{listener.name}'")
     for name in fleet.balancers.peers:
         names.setdefault(name.lower(), "the name of a balancer")
-    bound = [one for one in all_bound(fleet) if one.kind in {"listener", "redirect"}]
+    bound = _by_port(one for one in all_bound(fleet) if one.kind in {"listener", "redirect"})
     for called in all_called(fleet):
         why = names.get(called.address.host.lower().rstrip("."))
-        owner = next((one for one in bound if one.address.port == called.address.port), None)
+        owner = next(iter(bound.get(called.address.port, ())), None)
         if why and owner and not _reaches(called.address, owner.address, frozenset()):
             message = (
                 f"{called.address} is {why}, and {owner.owner} has that port: {called.what} may go in circles"
@@ -56,6 +58,14 @@ def _names_of_this_machine() -> Iterator[str]:
     name = socket.gethostname().lower()
     yield name
     yield name.partition(".")[0]
+
+
+def _by_port(bound: Iterable[Bound]) -> dict[int, list[Bound]]:
+    """Return what is bound at each port, so that thousands of addresses are not compared each with each."""
+    found: dict[int, list[Bound]] = {}
+    for one in bound:
+        found.setdefault(one.address.port, []).append(one)
+    return found
 
 
 def _own_hosts(bound: tuple[Bound, ...]) -> frozenset[str]:
@@ -95,21 +105,34 @@ def bind_clash(fleet: Fleet) -> Iterator[Finding]:
         for one in bound
         if one.kind != "agent" or is_loopback(one.address.host) or one.address.host in own
     ]
+    listeners = {listener.path: listener for listener in fleet.listeners}
     told: set[tuple[Path, str]] = set()
-    for one, other in combinations(here, 2):
-        if _clash(fleet, one, other) and (one.path, other.kind) not in told:
-            told.add((one.path, other.kind))
-            yield Finding(other.path, _clash_message(one, other))
+    for near in _by_port(here).values():
+        for one, other in _pairs(near):
+            if (one.path, other.kind) not in told and _clash(listeners, one, other):
+                told.add((one.path, other.kind))
+                yield Finding(other.path, _clash_message(one, other))
 
 
-def _clash(fleet: Fleet, one: Bound, other: Bound) -> bool:
+def _pairs(near: list[Bound]) -> Iterator[tuple[Bound, Bound]]:
+    """Yield all pairs but those of listeners that share one address, as thousands of hosts do."""
+    alike: dict[tuple[str, Address], list[int]] = {}
+    for number, one in enumerate(near):
+        alike.setdefault((one.kind, one.address), []).append(number)
+    for number, one in enumerate(near):
+        for kind, numbers in alike.items():
+            if kind != ("listener", one.address) or one.kind != "listener":
+                yield from ((one, near[other]) for other in numbers[bisect_right(numbers, number) :])
+
+
+def _clash(listeners: Mapping[Path, Listener], one: Bound, other: Bound) -> bool:
     kinds = (one.kind, other.kind)
     if kinds in {("redirect", "redirect"), ("agent", "agent")}:
         return False
     if kinds == ("listener", "listener"):
         return _spelled_differently(one.address, other.address)
     if kinds == ("listener", "redirect"):
-        return one.address == other.address and _same_hosts(fleet, one, other)
+        return one.address == other.address and _same_hosts(listeners, one, other)
     if kinds == ("peer", "peer"):
         return one.address == other.address
     return _overlap(one.address, other.address)
@@ -135,12 +158,9 @@ def _mixed_tls(fleet: Fleet) -> Iterator[Finding]:
                 yield Finding((*listener.path, "bind"), message, "give both TLS, or one of them another port")
 
 
-def _same_hosts(fleet: Fleet, one: Bound, other: Bound) -> bool:
+def _same_hosts(listeners: Mapping[Path, Listener], one: Bound, other: Bound) -> bool:
     """Tell whether two listeners, the one by its bind and the other by its redirect, answer to one name."""
-    first, second = (
-        next(listener for listener in fleet.listeners if listener.path == bound.path[:-1])
-        for bound in (one, other)
-    )
+    first, second = (listeners[bound.path[:-1]] for bound in (one, other))
     return (not first.hosts and not second.hosts) or bool(set(first.hosts) & set(second.hosts))
 
 

@@ -29,11 +29,13 @@ def session_named_in_a_body(fleet: Fleet) -> Iterator[Finding]:
 
 def shared_cookie(fleet: Fleet) -> Iterator[Finding]:
     """Find pools of one listener that set the same cookie."""
-    for listener in fleet.listeners:
+    setting = [(pool, pool.strategy.parameters.get("insert")) for pool in fleet.pools]
+    setting = [(pool, name) for pool, name in setting if name]
+    for listener in fleet.listeners if setting else ():
         first: dict[object, str] = {}
-        for pool in fleet.pools:
-            name = pool.strategy.parameters.get("insert")
-            if not name or pool.name not in routed_pools(listener):
+        routed = routed_pools(listener)
+        for pool, name in setting:
+            if pool.name not in routed:
                 continue
             other = first.setdefault(name, pool.name)
             if other != pool.name:

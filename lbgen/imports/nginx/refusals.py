@@ -82,7 +82,7 @@ def _networks(level: Level) -> tuple[Directive, ...]:
 def _refusing(level: Level) -> Iterator[Directive]:
     """Yield what refuses where it stands: here and in the blocks around."""
     for block in level.chain:
-        for one in block.block or ():
+        for one in block.inside(*_ALWAYS_REFUSE, "if", "return", "rewrite"):
             if (
                 one.name in _ALWAYS_REFUSE
                 or (one.name == "if" and _condition_refuses(one))
