@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _ENGINES = {"hosted_vllm": "vllm", "vllm": "vllm", "ollama": "ollama", "ollama_chat": "ollama"}
 """By provider, the first part of ``litellm_params.model``, what the servers run."""
 _STRATEGIES = {"least-busy": "least_conn", "simple-shuffle": "round_robin"}
-_BASE = re.compile(r"(https?)://([^/\s]+?)(/[^\s]*)?")
+_BASE = re.compile(r"(https?)://(?:([^/?\s]*)@)?([^/?@\s]+)(/[^@?\s]*)?(\?[^\s]*)?")
 _OWN = frozenset({"model", "api_base", "weight", "max_parallel_requests"})
 
 
@@ -56,9 +56,14 @@ def _deployment(one: Mapping[str, Any], place: Location, draft: Draft, ledger: L
     settings = settings if isinstance(settings, dict) else {}
     base = _BASE.fullmatch(str(settings.get("api_base", "")))
     if base is None:
-        ledger.left(place, "it has no api_base: a provider of its own is no server")
+        told = "api_base" in settings
+        why = (
+            "its api_base is no address" if told else "it has no api_base: a provider of its own is no server"
+        )
+        ledger.left(place, why)
         return
-    address, reason = listed(base[2], 443 if base[1] == "https" else 80)
+    scheme, user, host, path, query = base.groups()
+    address, reason = listed(host, 443 if scheme == "https" else 80)
     if address is None:
         ledger.left(place, reason)
         return
@@ -69,12 +74,16 @@ def _deployment(one: Mapping[str, Any], place: Location, draft: Draft, ledger: L
     provider, _, served = str(settings.get("model", "")).partition("/")
     if provider in _ENGINES:
         tree["engine"] = Said(_ENGINES[provider], place)
-    if base[1] == "https":
+    if scheme == "https":
         tree["tls"] = Said(value=True, place=place)
     if served and served != model:
         ledger.differs(place, f"LiteLLM asks the server for '{served}': let it serve '{model}'")
-    if (base[3] or "/").rstrip("/") not in {"", "/v1"}:
-        ledger.left(place, f"the path {base[3]} of api_base is a route's 'add_prefix'")
+    if user is not None:
+        ledger.left(place, "servers get what clients send: user and password of api_base are not copied")
+    if (path or "/").rstrip("/") not in {"", "/v1"}:
+        ledger.left(place, f"the path {path} of api_base is a route's 'add_prefix'")
+    if query:
+        ledger.left(place, "no key adds the query of api_base to requests")
     others = sorted(set(settings) - _OWN)
     if others:
         ledger.left(place, f"no key has: {', '.join(others)}")

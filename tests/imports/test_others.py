@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
-from lbgen.imports.ledger import summary
+from lbgen.imports.ledger import Fate, summary
 from lbgen.imports.whole import import_configurations
 from lbgen.problems import LbgenError
 
@@ -133,3 +135,32 @@ def test_a_list_of_models(tmp_path):
     assert "api_key" in said
     assert "sk-0123456789abcdef0123" not in said + found.text(comments=True)
     assert summary(found.entries) == "of 5 directives 3 carried over, 2 not"
+
+
+def test_the_documented_file_of_vllm_becomes_its_twin():
+    folder = Path(__file__).parents[2] / "examples" / "vllm-documented"
+    found = import_configurations([str(folder / "default.conf")])
+    assert found.text(comments=False) == (folder / "fleet.yaml").read_text()
+
+
+def test_what_haproxy_sent_again_is_listed(tmp_path):
+    text = "defaults\n mode http\n retry-on conn-failure 503\nlisten l\n bind :80\n server a 10.0.0.1:8000\n"
+    (tmp_path / "haproxy.cfg").write_text(text)
+    (line,) = [
+        one
+        for one in import_configurations([str(tmp_path / "haproxy.cfg")]).entries
+        if "retry-on" in one.text
+    ]
+    assert line.fate is Fate.BETTER
+    assert "'retry.replay_posts'" in line.line()
+
+
+def test_what_haproxy_sent_again_without_harm_is_carried(tmp_path):
+    text = "defaults\n mode http\n retry-on conn-failure\nlisten l\n bind :80\n server a 10.0.0.1:8000\n"
+    (tmp_path / "haproxy.cfg").write_text(text)
+    (line,) = [
+        one
+        for one in import_configurations([str(tmp_path / "haproxy.cfg")]).entries
+        if "retry-on" in one.text
+    ]
+    assert line.fate is Fate.CARRIED

@@ -114,3 +114,24 @@ def test_plain_headers_stay(tmp_path):
 )
 def test_what_is_listed_shows_no_secret(words, shown):
     assert shortened(words) == shown
+
+
+@pytest.mark.parametrize(
+    ("base", "address"),
+    [
+        ("http://bob:topsecret@10.0.0.1:8000/v1", "10.0.0.1:8000"),
+        ("https://bob:topsecret@gpu.example.org", "gpu.example.org:443"),
+        ("http://10.0.0.1:8000/v1?token=topsecret", "10.0.0.1:8000"),
+        ("http://bob:top@secret@10.0.0.1:8000", "10.0.0.1:8000"),
+        ("http://bob:topsecret/x@10.0.0.1:8000", None),
+        ("http://topsecret@@", None),
+    ],
+)
+def test_users_and_passwords_of_litellm_are_not_copied(base, address, tmp_path):
+    text = "model_list:\n- {model_name: other, litellm_params: {model: openai/x, api_base: 'http://10.0.0.9:80'}}\n"
+    text += f"- {{model_name: llama, litellm_params: {{model: openai/x, api_base: '{base}'}}}}\n"
+    plain, listed = said(tmp_path, "config.yaml", text)
+    assert (address or "llama") in (plain if address else listed)
+    assert "topsecret" not in plain + listed
+    assert "secret" not in plain
+    assert "config.yaml:3: model_name llama: " in listed

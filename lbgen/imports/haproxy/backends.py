@@ -209,6 +209,12 @@ def _retry(reading: Reading, section: Section, tree: Tree) -> None:
         if others:
             reading.ledger.left(on.location, f"retry.on has no {', '.join(others)}")
         values["on"] = list(dict.fromkeys(found or ["connect"]))
+        if values["on"] != ["connect"] and not reading.generated:
+            reading.ledger.better(
+                on.location,
+                "what a server may have computed is asked for again if it is no POST; 'retry.replay_posts' "
+                "repeats generations as well, as HAProxy did, and they are computed twice",
+            )
     if values:
         place = (retries or on).location if retries or on else None  # type: ignore[union-attr]
         tree["retry"] = Said(values, place)
