@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lbgen.model import Secret
 from lbgen.secret_values import Joined
 from lbgen.targets.haproxy.features import has
+from lbgen.targets.haproxy.logs import log_target
 from lbgen.targets.haproxy.quoting import format_word, quote
 from lbgen.targets.haproxy.views import Section, syntax
 from lbgen.targets.spec import Syntax
@@ -27,10 +28,15 @@ class Assembly:
     def __init__(self, fleet: Fleet, secrets: Secrets, *, whole: bool) -> None:
         self.fleet = fleet
         self.settings: TargetSettings = fleet.target("haproxy")
+        self.whole = whole
+        self.one_log = whole and log_target(fleet.logs) == log_target(fleet.logs, fleet.logs.level)
+        """True: the access log goes where `global` says all goes."""
         self.resolve = secrets.resolve
         self._secrets = secrets
         # `default-path config` stands in `global`, which only a whole file has.
         self._folder = "" if whole else f"{self.settings.directory}/"
+        self.named_files = bool(self.settings.raw)
+        """True: some line names a file beside this one, or may."""
         self._values: dict[Secret, str] = {}
         self._stored: dict[tuple[str, str], str] = {}
         self._joined: dict[tuple[str, str], str] = {}
@@ -38,6 +44,7 @@ class Assembly:
 
     def file(self, path: str) -> str:
         """Return a side file's name as the configuration has to call it."""
+        self.named_files = True
         return self._folder + path
 
     def word(self, value: HeaderValue) -> Syntax:

@@ -18,7 +18,7 @@ from lbgen.targets.haproxy.server_tls import tls_words
 from lbgen.targets.haproxy.sessions import session_rules
 from lbgen.targets.haproxy.strategies import balance, server_ids, weight_scale
 from lbgen.targets.haproxy.views import Backend, ServerLine, syntax
-from lbgen.targets.haproxy.words import duration, refuse, server_address, server_timeout
+from lbgen.targets.haproxy.words import duration, refuse, server_address, server_timeout, timeouts
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
@@ -63,12 +63,14 @@ def _backend(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]
 
 
 def _settings(made: Assembly, pool: Pool) -> Iterator[str]:
-    yield "log global"
+    if not made.one_log:
+        yield "log global"
     yield from balance(made.fleet, pool, made.settings)
-    yield f"timeout connect {duration(pool.timeouts.connect or 3_000)}"
-    yield f"timeout server {duration(server_timeout(pool.timeouts))}"
-    yield f"timeout queue {duration(pool.queue.timeout)}"
-    yield f"timeout tunnel {duration(pool.timeouts.tunnel or 3_600_000)}"
+    yield from timeouts(connect=pool.timeouts.connect or 3_000, server=server_timeout(pool.timeouts))
+    if _queues(pool):
+        yield f"timeout queue {duration(pool.queue.timeout)}"
+    if not made.whole or any(one.tunnels(route) for one in made.fleet.listeners for route in one.routes):
+        yield f"timeout tunnel {duration(pool.timeouts.tunnel or 3_600_000)}"
     yield from retry_lines(pool, made.settings)
     yield from check_lines(made, pool)
     if pool.request_buffering and not (replays(pool) and pool.retry.replay_posts):
@@ -77,8 +79,6 @@ def _settings(made: Assembly, pool: Pool) -> Iterator[str]:
     if pool.keepalive is None or pool.keepalive.idle == 0:
         yield "option http-server-close"
         yield "http-reuse never"
-    else:
-        yield "http-reuse safe"
     if sum(server.backup for server in pool.servers) > 1:
         # Otherwise only the first of them would ever work.
         yield "option allbackups"
@@ -139,10 +139,15 @@ def backend_host(pool: Pool) -> str:
     return str(pool.servers[0].address)
 
 
-def _queue_rules(pool: Pool) -> Iterator[str]:
+def _queues(pool: Pool) -> bool:
+    """Tell whether requests may ever wait here."""
     capped = any(pool.cap(server) for server in pool.servers) or (pool.discover and pool.max_in_flight)
-    if not capped and pool.strategy.name != "kv_cache":  # its agent sets caps while HAProxy runs
-        return  # nothing ever waits
+    return bool(capped) or pool.strategy.name == "kv_cache"  # its agent sets caps while HAProxy runs
+
+
+def _queue_rules(pool: Pool) -> Iterator[str]:
+    if not _queues(pool):
+        return
     full = f"queue ge {pool.queue.size}" if pool.queue.size else "be_conn_free eq 0"
     yield f"{refuse('unavailable')} if {{ {full} }}"
 

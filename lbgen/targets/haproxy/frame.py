@@ -8,7 +8,7 @@ from lbgen.targets.claims import CLAIMS
 from lbgen.targets.haproxy.logs import access_log, error_log, log_target, measuring_rules
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.views import syntax
-from lbgen.targets.haproxy.words import WEBSOCKET, duration, refuse, server_timeout
+from lbgen.targets.haproxy.words import WEBSOCKET, refuse, server_timeout, timeouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,8 +23,11 @@ _PLAIN_ADDRESSES = (
     r" '^(?:\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+)$' '\1\2'"
 )
 """Takes ports and brackets off, in which `req.hdr_ip` sees no address (2.6.12)."""
+_UPGRADES = ("HTTP2-Settings", "Upgrade", "Connection")
 _LONGEST_URL = 32_768
 """Bytes. Merging slashes takes time by the square: 3 ms at this length (seen on 2.6.12)."""
+_HEADERS_PER_LINE = 8
+"""A line has at most 64 words."""
 _HOPS = 3
 """So many trusted proxies one behind the other are looked through."""
 
@@ -45,14 +48,20 @@ def frontend_settings(made: Assembly, listeners: tuple[Listener, ...]) -> tuple[
     """Return what every frontend of these listeners says of its log and its clients."""
     logs = made.fleet.logs
     return syntax(
-        log_target(logs),
-        access_log(logs),
+        *([] if made.one_log else [log_target(logs)]),
+        access_log(logs, "" if told_by_host(listeners) else listeners[0].name),
         error_log(logs, listeners[0].name),
-        f"timeout client {duration(client_timeout(made, listeners))}",
-        # A client has this long for the headers of a request.
-        f"timeout http-request {duration(max(listener.timeouts.header for listener in listeners))}",
-        f"timeout http-keep-alive {duration(max(listener.timeouts.keepalive for listener in listeners))}",
+        *timeouts(
+            client=client_timeout(made, listeners),
+            http_request=max(listener.timeouts.header for listener in listeners),
+            http_keep_alive=max(listener.timeouts.keepalive for listener in listeners),
+        ),
     )
+
+
+def told_by_host(listeners: tuple[Listener, ...]) -> bool:
+    """Tell whether only the host of a request says which listener's it is."""
+    return len(listeners) > 1 or bool(listeners[0].hosts)
 
 
 def frame_rules(rules: Rules) -> None:
@@ -77,6 +86,7 @@ def frame_rules(rules: Rules) -> None:
 
 def refusals(rules: Rules) -> None:
     """Refuse what could be read in two ways, before anything else looks at it."""
+    rules.why("What could be read in two ways is refused, before anything else looks at it.")
     # First, since what is below goes through all of them. What no buffer holds HAProxy refuses by itself.
     most = max(listener.header_size for listener in rules.listeners)
     rules.add(refuse("uri_too_long"), f"{{ url -m len gt {_LONGEST_URL} }}")
@@ -87,14 +97,20 @@ def refusals(rules: Rules) -> None:
     rules.add("http-request set-var(txn.lb_decoded) path,url_dec")
     merged = "http-request set-var(txn.lb_decoded) var(txn.lb_decoded),regsub(//+,/,g)"
     rules.add(merged, "{ var(txn.lb_decoded) -m sub // }")
-    # What cannot be decoded, such as %zz, has no value at all.
-    rules.add(refuse("bad_request"), "!{ var(txn.lb_decoded) -m found }")
     # A server may end a path at a NUL, or resolve dots, and so serve what no route allows.
     dots = ("var(txn.lb_decoded) -m reg", (r"(^|/)\.\.?(/|$)",))
-    rules.add(refuse("bad_request"), rules.acl(("path -m sub", ("%00",)), dots, name="unsafe_path"))
+    unsafe = rules.acl(("path -m sub", ("%00",)), dots, name="unsafe_path")
+    # What cannot be decoded, such as %zz, has no value at all.
+    rules.add(refuse("bad_request"), f"{unsafe} || !{{ var(txn.lb_decoded) -m found }}")
     # A condition looks at any of the lines, what acts on it at the last, and a server perhaps at the first.
-    repeated = ((f"{quote(f'req.fhdr_cnt({name})')} gt 1", ()) for name in deciding_headers(rules))
-    rules.add(refuse("bad_request"), rules.acl(*repeated, name="repeated_header"))
+    rules.why("What decides, or may decide at a server, comes once.")
+    names = deciding_headers(rules)
+    for start in range(0, len(names), _HEADERS_PER_LINE):
+        some = names[start : start + _HEADERS_PER_LINE]
+        rules.add(
+            refuse("bad_request"),
+            " || ".join(f"{{ {quote(f'req.fhdr_cnt({name})')} gt 1 }}" for name in some),
+        )
 
 
 def deciding_headers(rules: Rules) -> tuple[str, ...]:
@@ -121,8 +137,7 @@ def _names(value: object) -> tuple[str, ...]:
 
 def listener_rules(rules: Rules) -> None:
     """Add the rules that say whose request it is: exact names, then wildcards, then any host."""
-    if len(rules.listeners) == 1 and not rules.listeners[0].hosts:
-        rules.add(f"http-request set-var(txn.lb_listener) str({rules.listeners[0].name})")
+    if not told_by_host(rules.listeners):
         return
     rules.add("http-request set-var(txn.lb_host) req.fhdr(host),host_only,lower,rtrim(.)")
     unknown = "!{ var(txn.lb_listener) -m found }"
@@ -162,8 +177,10 @@ def address_rules(rules: Rules, listener: Listener) -> None:
                 rules.add("http-request set-src str(0.0.0.0)", trusted, *unreadable)
                 rules.add(f"http-request set-src {address}", trusted)
     believed = ["!{ var(txn.lb_trusted) -m found }"] if listener.trusted_proxies else []
-    # Removed or overwritten, not appended to: what a client claims about itself is worth nothing.
-    rules.add(f"http-request del-header '^({'|'.join(CLAIMS).lower()})$' -m reg", *believed)
+    rules.why("Removed or overwritten, not appended to: what a client claims about itself is worth nothing.")
+    tunnels = any(map(listener.tunnels, listener.routes))
+    upgrades = () if believed or tunnels else _UPGRADES
+    rules.add(f"http-request del-header '^({'|'.join((*CLAIMS, *upgrades)).lower()})$' -m reg", *believed)
     rules.add("http-request set-header X-Forwarded-For %[src]")
     rules.add("http-request set-header X-Real-IP %[src]")
     rules.add("http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]", *believed)
@@ -192,9 +209,11 @@ def access_rules(rules: Rules, listener: Listener) -> None:
 def upgrade_rules(rules: Rules, listener: Listener) -> None:
     """Add what keeps all upgrades but WebSocket's away from servers: `h2c` is a plain request to them."""
     tunnels = any(map(listener.tunnels, listener.routes))
+    if not tunnels and not listener.trusted_proxies:
+        return  # they are taken off with what a client claims
     conditions = [f"!{WEBSOCKET}"] if tunnels else []
-    rules.add("http-request del-header HTTP2-Settings")
-    for name in ("Upgrade", "Connection"):
+    rules.add(f"http-request del-header {_UPGRADES[0]}")
+    for name in _UPGRADES[1:]:
         rules.add(f"http-request del-header {name}", *conditions)
     if tunnels:
         # Not the client's own list: what it names would be taken off by the next proxy.

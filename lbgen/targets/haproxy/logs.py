@@ -30,13 +30,18 @@ def _place(logs: Logs) -> str:
     return f"stdout len {_LENGTH} format raw"
 
 
-def access_log(logs: Logs) -> str:
-    """Return the `log-format` line. Neither query nor headers: both may hold keys."""
+def access_log(logs: Logs, listener: str = "") -> str:
+    """Return the `log-format` line. Neither query nor headers: both may hold keys.
+
+    `listener`: whose requests all are; empty: a variable says it.
+    """
     if logs.format == "combined":
         agent, path = _inside_quotes("var(txn.lb_agent)"), _inside_quotes("var(txn.lb_path)")
         line = f'"%[var(txn.lb_method)] {path} %HV" %ST %B "-"'
         return f"log-format '%ci - %[var(txn.lb_client)] [%trl] {line} \"{agent}\"'"
     fields = _FIELDS | {name: _own(name, source) for name, source in logs.fields.items()}
+    if listener:
+        fields["listener"] = f'"{listener}"'
     inside = ",".join(f'"{name}":{value}' for name, value in fields.items())
     return f"log-format '{{{inside}}}'"
 
@@ -82,8 +87,7 @@ def measuring_rules(rules: Rules) -> None:
 
     HAProxy writes -1 for a time that there is not, and `+1` for a try at another server.
     """
-    for name, value in (("connect", -1), ("first", -1), ("tries", 0), ("sent", _NEVER)):
-        rules.add(f"http-request set-var(txn.lb_{name}) int({value})")
+    rules.add(f"http-request set-var(txn.lb_sent) int({_NEVER})")
     for name, alias in (("connect", "%Tc"), ("first", "%Tr"), ("tries", "%rc")):
         rules.add(f"http-after-response set-var-fmt(txn.lb_{name}) {alias}")
     rules.add(
@@ -142,8 +146,8 @@ _FIELDS = {
     "status": "%ST",
     "bytes_sent": "%B",
     "duration_s": "%Ta%[str(e-3)]",
-    "upstream_connect_s": _seconds("var(txn.lb_connect)"),
-    "upstream_first_byte_s": _seconds("var(txn.lb_first)"),
+    "upstream_connect_s": _seconds("var(txn.lb_connect,-1)"),
+    "upstream_first_byte_s": _seconds("var(txn.lb_first,-1)"),
     "upstream_total_s": _seconds("date(0,ms),sub(txn.lb_sent)"),
-    "retries": "%[var(txn.lb_tries),regsub(\\+,)]",
+    "retries": "%[var(txn.lb_tries,0),regsub(\\+,)]",
 }

@@ -50,7 +50,13 @@ def metrics_frontend(made: Assembly) -> Iterator[Frontend]:
     yield Frontend(
         Syntax("lb:metrics"),
         syntax(*(line for bind in metrics.binds for line in plain_binds(bind))),
-        syntax("timeout client 60s", "stats enable", "stats uri /stats", "stats refresh 10s"),
+        syntax(
+            *(["no log"] if made.one_log else []),
+            "timeout client 60s",
+            "stats enable",
+            "stats uri /stats",
+            "stats refresh 10s",
+        ),
         syntax(*rules.lines),
         (),
     )

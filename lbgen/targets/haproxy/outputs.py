@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
@@ -22,7 +23,7 @@ from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.redirects import redirects
 from lbgen.targets.haproxy.settings import own
 from lbgen.targets.haproxy.views import Defaults, Process, Section, syntax
-from lbgen.targets.haproxy.words import COMMON_ERRORS, duration, error_reply
+from lbgen.targets.haproxy.words import COMMON_ERRORS, DEFAULT_TIMEOUTS, duration, error_reply
 from lbgen.targets.listeners import groups
 from lbgen.targets.service import drop_in
 from lbgen.targets.spec import Output, Syntax
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lbgen.model import Fleet, Listener, TargetSettings
+    from lbgen.targets.haproxy.views import Backend, Frontend
     from lbgen.targets.spec import Part, Secrets
 
 _HTTP2_WINDOW = 1_048_576
@@ -47,7 +49,7 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
     context = {
         "part": part.name,
         "process": _process(made),
-        "defaults": _defaults(made.settings),
+        "defaults": _defaults(made, (*edge, *pools)),
         "sections": (
             *_script(made, part),
             *made.stores(),
@@ -86,12 +88,13 @@ def _script(made: Assembly, part: Part) -> Iterator[Section]:
 
 def _process(made: Assembly) -> Process:
     fleet, settings = made.fleet, made.settings
+    scripts = tuple(script_lines(made))
     lines = [
         # Names of side files are relative to this file.
-        "default-path config",
+        *(["default-path config"] if made.named_files else []),
         log_target(fleet.logs, fleet.logs.level),
         _connections(fleet, settings),
-        # Streams that are still running after a reload are cut after this time.
+        "# Streams that are still running after a reload are cut after this time.",
         f"hard-stop-after {duration(settings.drain_timeout)}",
     ]
     if settings.user:
@@ -118,7 +121,7 @@ def _process(made: Assembly) -> Process:
     needed = counters_with_homes(fleet)
     if needed > BUILT_IN_COUNTERS:
         lines.append(f"tune.stick-counters {needed}")
-    lines += script_lines(made)
+    lines += scripts
     lines += settings.raw.get("global", ())
     return Process(syntax(*lines), _descriptors(fleet, settings))
 
@@ -144,29 +147,40 @@ def _connections(fleet: Fleet, settings: TargetSettings) -> str:
     return f"fd-hard-limit {_descriptors(fleet, settings)}"
 
 
-def _defaults(settings: TargetSettings) -> Defaults:
-    errors = [error_reply(ANSWERS[name]) for name in COMMON_ERRORS]
+_OF_HAPROXY = {400, 408, 500, 502, 503, 504}
+"""Statuses that HAProxy answers with by itself."""
+
+
+def _defaults(made: Assembly, sections: tuple[Frontend | Backend, ...]) -> Defaults:
+    settings = made.settings
+    rules = "\n".join(rule for section in sections for rule in section.rules)
+    wanted = _OF_HAPROXY | set(map(int, re.findall(r"deny_status (\d+)", rules)))
+    if "http-request auth" in rules:
+        wanted.add(401)
+    said = [ANSWERS[name] for name in COMMON_ERRORS]
+    errors = [error_reply(one) for one in said if one.status in wanted or any(settings.raw.values())]
     if has(settings.version, "status_431"):
         errors.append(error_reply(ANSWERS["headers_too_large"]))
     return Defaults(
-        syntax(*_default_lines(settings)),
+        syntax(*_default_lines(made)),
         tuple(errors),
         syntax(*settings.raw.get("defaults", ())),
     )
 
 
-def _default_lines(settings: TargetSettings) -> Iterator[Syntax | str]:
+def _default_lines(made: Assembly) -> Iterator[Syntax | str]:
     yield "mode http"
+    if made.one_log:
+        yield "log global"
     yield "option dontlognull"
-    # Tokens go out as they come: without it chunked streams are held back by 200 ms (seen on 2.6 to 3.4).
+    # Without it chunked streams are held back by 200 ms (seen on 2.6 to 3.4).
+    yield "# Tokens go out as they come."
     yield "option http-no-delay"
-    if not has(settings.version, "abort_on_close_by_default"):
-        # A client that leaves stops its request at the server; up to 3.2 the option works here alone.
+    if not has(made.settings.version, "abort_on_close_by_default"):
+        # Up to 3.2 the option works here alone.
+        yield "# A client that leaves stops its request at the server."
         yield "option abortonclose"
-    # A connection that a reload closes may have a request on its way.
+    yield "# A connection that a reload closes may have a request on its way."
     yield "option idle-close-on-response"
-    yield "timeout connect 3s"
-    yield "timeout client 10m"
-    yield "timeout server 10m"
-    yield "timeout http-request 1m"
-    yield "timeout http-keep-alive 75s"
+    for name, milliseconds in DEFAULT_TIMEOUTS.items():
+        yield f"timeout {name} {duration(milliseconds)}"

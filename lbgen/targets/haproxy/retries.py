@@ -33,7 +33,8 @@ def retry_lines(pool: Pool, settings: TargetSettings) -> Iterator[str]:
     yield f"retries {pool.retry.attempts}"
     # Another server at once, at every try.
     yield "option redispatch 1"
-    yield f"retry-on {' '.join(words)}"
+    if words != ["conn-failure"]:  # HAProxy's default
+        yield f"retry-on {' '.join(words)}"
     if replays(pool) and pool.retry.replay_posts:
         # Only what is still in the buffer can be sent again (seen: larger bodies are never retried).
         yield "option http-buffer-request"

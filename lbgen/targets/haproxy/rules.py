@@ -25,6 +25,7 @@ class Rules:
         self.lines: list[str] = []
         self._whose = ""
         self._acls = 0
+        self._named: dict[str, int] = {}
 
     def of(self, listener: Listener | None) -> None:
         """Make the following rules those of one listener; None: everybody's."""
@@ -35,6 +36,15 @@ class Rules:
         """Add a rule; all conditions have to hold. An `if` without any is left away."""
         wanted = [condition for condition in (self._whose, *conditions) if condition]
         self.lines.append(f"{action} if {' '.join(wanted)}" if wanted else action)
+
+    def why(self, comment: str) -> None:
+        """Say in the file what the next rules are for."""
+        self.lines.append(f"# {comment}")
+
+    def unique(self, name: str) -> str:
+        """Return a name for an ACL that no other has: ACLs of one name are one."""
+        self._named[name] = self._named.get(name, 0) + 1
+        return name if self._named[name] == 1 else f"{name}_{self._named[name]}"
 
     def acl(self, *alternatives: tuple[str, Iterable[str]], name: str = "") -> str:
         """Add an ACL and return its name; without a name it gets one of its own.

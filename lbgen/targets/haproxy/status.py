@@ -41,12 +41,16 @@ def status_rules(rules: Rules, listener: Listener) -> None:
     """Add the answers of the listener's probes, which stay out of the access log."""
     status = listener.status
     pools = tuple(dict.fromkeys(name for route in listener.routes for name in route.pools))
+    if status.live or status.ready:
+        rules.why("Probes, which stay out of the access log.")
     if status.live:
-        live = rules.acl(("var(txn.lb_decoded) -m str", (compared(status.live),)))
+        tested = ("var(txn.lb_decoded) -m str", (compared(status.live),))
+        live = rules.acl(tested, name=rules.unique("is_live"))
         rules.add("http-request set-log-level silent", live)
         rules.add(ok_rule(live_body(rules.made.fleet.digest)), live)
     if status.ready:
-        ready = rules.acl(("var(txn.lb_decoded) -m str", (compared(status.ready),)))
+        tested = ("var(txn.lb_decoded) -m str", (compared(status.ready),))
+        ready = rules.acl(tested, name=rules.unique("is_ready"))
         rules.add("http-request set-log-level silent", ready)
         ready_rules(rules, ready, pools, status.when)
 

@@ -10,6 +10,8 @@ from lbgen.targets.spec import Syntax
 from lbgen.units import format_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lbgen.model import Timeouts
     from lbgen.targets.answers import Answer
     from lbgen.units import Address
@@ -37,6 +39,20 @@ def server_timeout(timeouts: Timeouts) -> int:
 def frontend_name(listener: str) -> str:
     """Return a listener's frontend. No pool has a colon, so none is the same (a warning on 3.2)."""
     return f"listener:{listener}"
+
+
+DEFAULT_TIMEOUTS = {
+    "connect": 3_000, "client": 600_000, "server": 600_000, "http-request": 60_000, "http-keep-alive": 75_000,
+}  # fmt: skip
+"""Milliseconds, in `defaults`: sections say what is different."""
+
+
+def timeouts(**wanted: int) -> Iterator[str]:
+    """Yield the timeouts of a section that are not the defaults'."""
+    for word, milliseconds in wanted.items():
+        name = word.replace("_", "-")
+        if DEFAULT_TIMEOUTS.get(name) != milliseconds:
+            yield f"timeout {name} {duration(milliseconds)}"
 
 
 COMMON_ERRORS = ("bad_request", "unauthorized", "forbidden", "not_found", "method_not_allowed",

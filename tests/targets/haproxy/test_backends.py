@@ -23,9 +23,11 @@ def test_llm_defaults() -> None:
     assert starting(sections["global"], "hard-stop-after") == [["15m"]]
     chat = sections["backend chat"]
     assert starting(chat, "balance") == [["leastconn"]]
-    assert starting(chat, "timeout", "server") == [["10m"]]
-    assert starting(chat, "timeout", "queue") == [["1m"]]
-    assert starting(chat, "retry-on") == [["conn-failure"]]
+    assert starting(defaults, "timeout", "server") == [["10m"]]
+    assert starting(chat, "option", "redispatch") == [["1"]]
+    # What a pool without caps cannot need, and what HAProxy does by itself.
+    for words in (("timeout",), ("retry-on",), ("http-reuse",)):
+        assert not [line for line in starting(chat, *words) if line[0] != "check"]
 
 
 def test_every_time_has_a_unit() -> None:
@@ -123,7 +125,7 @@ def test_a_post_is_sent_again_where_that_is_wanted() -> None:
 
 def test_429_is_retried_from_3_0_on() -> None:
     fleet = factory.fleet(factory.pool(retry=Retry(1, ("connect", "429"), None, replay_posts=True)))
-    assert "429" not in starting(conf(fleet, "2.6")["backend chat"], "retry-on")[0]
+    assert not starting(conf(fleet, "2.6")["backend chat"], "retry-on")
     assert "429" in starting(conf(fleet, "3.0")["backend chat"], "retry-on")[0]
 
 

@@ -26,7 +26,8 @@ def text(
 
 def backend(*words: str, **more: str) -> list[str]:
     """Return the lines of the pool's backend."""
-    return [line.strip() for line in text(*words, **more).partition("\nbackend chat ")[2].splitlines()]
+    section = text(*words, **more).partition("\nbackend chat ")[2].partition("\n\n")[0]
+    return [line.strip() for line in section.splitlines()]
 
 
 @pytest.mark.parametrize(
