@@ -22,16 +22,24 @@ def pool(**keys: object) -> str:
 
 
 def test_every_error_that_haproxy_finds_itself_is_json() -> None:
-    """Its manual lists these for `http-error`; what is not among them it answers as HTML."""
-    found = [line.split() for line in sections(CHAT)["defaults lbgen"] if line.startswith("http-error")]
-    answered = {words[2]: words for words in found}
-    assert {"400", "401", "403", "404", "405", "408", "413", "429", "500", "502", "503", "504"} == set(
-        answered
-    )
+    """What is not among them it answers as HTML; what no rule can refuse is not among them."""
+    always = {"400", "405", "408", "413", "500", "502", "503", "504"}
+    assert set(_errors(CHAT)) == always
+    keyed = "auth: {clients: [a]}, limits: [{rate: 5/s, per: ip}], routes: [{path: /v1, pool: chat}]"
+    pools = CHAT.replace("pools: {", "pools: {b: {servers: ['b:1']}, ", 1)
+    clients = "clients: {a: {key: 'env:A', pools: [b]}}"
+    answered = _errors(f"{pools}{clients}\nlisteners: {{l: {{bind: '8080', {keyed}}}}}")
+    found = list(answered.values())
+    assert set(answered) == always | {"401", "403", "404", "429"}
     assert all(words[4] == "application/json" for words in found)
     assert [status for status, words in answered.items() if "Allow" in words] == ["405"]
     assert [status for status, words in answered.items() if "WWW-Authenticate" in words] == ["401"]
     assert [status for status, words in answered.items() if "Retry-After" in words] == ["429", "503"]
+
+
+def _errors(text: str) -> dict[str, list[str]]:
+    lines = [line.split() for line in sections(text)["defaults lbgen"] if line.startswith("http-error")]
+    return {words[2]: words for words in lines}
 
 
 def test_no_two_routes_have_one_number() -> None:
@@ -123,7 +131,7 @@ def test_a_plain_request_is_framed_before_it_is_sent_on() -> None:
     for words in (
         "set-var(txn.lb_path) path",
         "method CONNECT TRACE",
-        "repeated_header",
+        "req.fhdr_cnt(Host)",
         "set-header X-Request-Id",
     ):
         found = [number for number, line in enumerate(lines) if words in line]
