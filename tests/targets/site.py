@@ -104,12 +104,10 @@ def running(
         for server in servers.values():
             stack.callback(server.close)
         ports = {name: free_port() for name in names[0]}
-        text = json.dumps(
-            {
-                **fleet(ports, servers),
-                "targets": {target: {"version": str(version), "directory": str(folder)}},
-            }
-        )
+        settings = {"version": str(version), "directory": str(folder)}
+        if target == "envoy":
+            settings["admin"] = f"127.0.0.1:{free_port()}"
+        text = json.dumps({**fleet(ports, servers), "targets": {target: settings}})
         loaded = load([Source("fleet.yaml", text)], environ={}, targets=(target,))
         wrong = [str(problem) for problem in loaded.problems if problem.is_error]
         assert loaded.fleet is not None, wrong

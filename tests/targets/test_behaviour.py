@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from integration.envoy_site import MockServer
 
 SECRETS = {"ONE": "sk-one", "TWO": "sk-two", "ENGINE": "engine-key"}
-PORTS = ("routes", "shared", "trusted", "keyed", "closed", "bodies", "limited", "cors")
+PORTS = ("routes", "shared", "trusted", "keyed", "closed", "bodies", "limited", "cors", "exempt", "metrics")
 SERVERS = ("a", "b", "spare")
 TO_A = [{"pool": "a"}]
 FIELDS = {
@@ -47,6 +47,7 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
             "named": {**plain, "servers": [f"localhost:{servers['spare'].port}"], "host_header": "backend"},
             "dead": {"engine": "vllm", "servers": ["127.0.0.1:1"], "health": False},
         },
+        "metrics": {"bind": at["metrics"]},
         "clients": {"one": {"key": "env:ONE"}, "two": {"key": "env:TWO", "pools": ["b"]}},
         **({} if target == "envoy" else {"logs": {"fields": FIELDS}}),
         "listeners": {
@@ -82,6 +83,8 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
                                                          *TO_A]},
             "keyed": {"bind": at["keyed"], "auth": {"clients": "all", "upstream": {"set": "env:ENGINE"}},
                       "routes": [{"path": "/b", "pool": "b"}, *TO_A]},
+            "exempt": {"bind": at["exempt"], "routes": TO_A,
+                       "auth": {"clients": "all", "except": ["127.0.0.0/8"]}},
             "closed": {"bind": at["closed"], "auth": "none", "allow": ["10.0.0.0/8"], "routes": TO_A},
             "bodies": {
                 "bind": at["bodies"], "auth": "none", "inspect": {"body": "4KiB"}, "max_body": "64KiB",
@@ -409,6 +412,19 @@ def test_a_key_opens_what_its_client_may_use(site: Site, way: Way) -> None:
 def test_addresses_that_are_not_allowed_are_refused(site: Site) -> None:
     check(site, "closed", Way("/", status=403, code="address_not_allowed"))
     assert site.ask("closed", "/lb/live").status == 200
+
+
+def test_an_exempt_address_needs_no_key_and_a_key_still_tells_who_asks(site: Site) -> None:
+    check(site, "exempt", Way("/", "a"))
+    check(site, "exempt", Way("/", "a", headers=(("Authorization", "Bearer sk-one"),)))
+
+
+def test_figures_are_told_at_their_own_address_alone(site: Site) -> None:
+    told = site.ask("metrics", "/metrics")
+    assert told.status == 200
+    assert b"connections" in told.body or b"cx" in told.body
+    assert site.ask("metrics", "/elsewhere").status == 404
+    assert site.ask("routes", "/metrics").status == 404
 
 
 def test_a_limit_holds_for_its_listener_alone(site: Site) -> None:
