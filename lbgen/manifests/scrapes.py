@@ -126,11 +126,20 @@ def _balancers(order: Order, metrics: Metrics) -> Job:
         }
         for where, name in reached.items()
     ]
-    label = told_by(order.target).pool_label
-    if label:
+    told = told_by(order.target)
+    if told.pool_label:
         pools = "|".join(pool.name.replace(".", "[.]") for pool in fleet.pools)
         job["metric_relabel_configs"] = [
-            {"source_labels": [label], "regex": f"({pools})", "target_label": "pool"}
+            {"source_labels": [told.pool_label], "regex": f"({pools})", "target_label": "pool"},
+            *(
+                {
+                    "source_labels": list(one.labels),
+                    "regex": one.regex,
+                    "target_label": "server",
+                    "replacement": one.replacement,
+                }
+                for one in told.relabels(fleet)
+            ),
         ]
     return job
 

@@ -70,6 +70,15 @@ QUANTILES = ("0.5", "0.95", "0.99")
 BY_SERVER, BY_POOL = "fleet, pool, server", "fleet, pool"
 
 
+class Relabel(NamedTuple):
+    """What gives the label ``server`` to series: a rule of `metric_relabel_configs`."""
+
+    labels: tuple[str, ...]
+    """Whose values are joined by ``;``."""
+    regex: str
+    replacement: str
+
+
 class Told(NamedTuple):
     """What a target's own metrics say."""
 
@@ -79,6 +88,8 @@ class Told(NamedTuple):
     """Paths of the metrics listener beside ``/metrics``, by what they are about."""
     pool_label: str = ""
     """The label that has the pool's name; empty: there is none."""
+    relabels: Callable[[Fleet], Iterator[Relabel]] = lambda _fleet: iter(())
+    """What names servers where no label does."""
 
 
 def told_by(target: str) -> Told:

@@ -51,6 +51,9 @@ def _cluster(made: Assembly, pool: Pool) -> Node:
         "healthy_panic_threshold": {"value": 0},
     }
     node["circuit_breakers"] = {"thresholds": [_thresholds(pool)]}
+    if made.fleet.metrics:
+        node["#stats"] = "Figures by server, for Prometheus."
+        node["track_cluster_stats"] = {"per_endpoint_stats": True}
     node["#hosts"] = "A server that is taken out of the file goes at once, healthy or not."
     node["ignore_health_on_host_removal"] = True
     node |= health_checks(made, pool)

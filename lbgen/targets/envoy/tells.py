@@ -1,0 +1,120 @@
+"""What Envoy's own figures say, by pool and by address, and which server has which address."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from lbgen.engines import ENGINES
+from lbgen.model import State
+from lbgen.targets.telling import (
+    ALIVE,
+    ANSWER,
+    ANSWERS,
+    BY_POOL,
+    BY_SERVER,
+    CAP,
+    CONNECTIONS,
+    ERRORS,
+    IN_FLIGHT,
+    OUT,
+    QUANTILES,
+    QUEUE,
+    REQUESTS,
+    WAITING,
+    Recording,
+    Relabel,
+    Told,
+    series,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Fleet, Pool, Server
+
+_POOL, _ADDRESS = "envoy_cluster_name", "envoy_endpoint_address"
+
+
+def _recordings(fleet: Fleet) -> Iterator[Recording]:
+    def of(name: str, *matchers: str) -> str:
+        return series(fleet, f"envoy_cluster_{name}", 'pool!=""', *matchers)
+
+    counts = (of(f"endpoint_{name}") for name in ("rq_active", "rq_pending_active"))
+    yield Recording(IN_FLIGHT, " + ".join(f"sum by ({BY_SERVER}) ({count})" for count in counts))
+    yield from _caps(fleet)
+    # A server that is drained is none of the healthy, too.
+    unused = [server.name for pool in fleet.pools for server in pool.servers if _is_unused(server)]
+    used = of("endpoint_healthy", *([f'server!~"{_one_of(unused)}"'] if unused else []))
+    yield Recording(OUT, f"1 - min by ({BY_SERVER}) ({used})")
+    yield Recording(REQUESTS, f"sum by ({BY_SERVER}) (rate({of('endpoint_rq_total')}[5m]))")
+    yield Recording(ALIVE, f"min by ({BY_POOL}) ({of('membership_healthy')})")
+    if any(ENGINES[pool.engine].metrics for pool in fleet.pools):
+        yield Recording(QUEUE, f"sum by ({BY_POOL}) ({series(fleet, WAITING)})")
+    yield Recording(ANSWERS, f"sum by ({BY_POOL}) (rate({of('upstream_rq_xx')}[5m]))")
+    for cause, name, *matchers in _CAUSES:
+        yield Recording(ERRORS, f"sum by ({BY_POOL}) (rate({of(name, *matchers)}[5m]))", {"cause": cause})
+    rate = f"sum by ({BY_POOL}, le) (rate({of('upstream_rq_time_bucket')}[5m]))"
+    for quantile in QUANTILES:
+        yield Recording(ANSWER, f"histogram_quantile({quantile}, {rate}) / 1000", {"quantile": quantile})
+    process = series(fleet, "envoy_server_total_connections")
+    yield Recording(CONNECTIONS, f"sum by (fleet, instance) ({process})")
+
+
+_CAUSES = (
+    ("answers with a status of 5xx", "upstream_rq_xx", 'envoy_response_code_class="5"'),
+    ("answers with a status of 4xx", "upstream_rq_xx", 'envoy_response_code_class="4"'),
+    ("refused above max_in_flight", "upstream_rq_pending_overflow"),
+    ("no server was left", "upstream_cx_none_healthy"),
+    ("no connection to a server", "upstream_cx_connect_fail"),
+    ("the first byte came too late", "upstream_rq_per_try_timeout"),
+    ("the server closed during an answer", "upstream_cx_destroy_remote_with_active_rq"),
+    ("the client closed before the end, or a limit of time did", "upstream_cx_destroy_local_with_active_rq"),
+    ("tried again", "upstream_rq_retry"),
+)
+"""By what Envoy counts; a request may be counted under several."""
+
+
+def _is_unused(server: Server) -> bool:
+    return server.state is not State.UP or server.weight == 0
+
+
+def _caps(fleet: Fleet) -> Iterator[Recording]:
+    """Yield the fleet's own caps, which Envoy does not tell."""
+    for pool in fleet.pools:
+        by_cap: dict[int, list[str]] = {}
+        for server in pool.servers:
+            cap = pool.cap(server)
+            if cap is not None:
+                by_cap.setdefault(cap, []).append(server.name)
+        for cap, names in by_cap.items():
+            matchers = (f'pool="{pool.name}"', f'server=~"{_one_of(names)}"')
+            one = series(fleet, "envoy_cluster_endpoint_healthy", *matchers)
+            yield Recording(CAP, f"0 * max by ({BY_SERVER}) ({one}) + {cap}")
+
+
+def _one_of(names: list[str]) -> str:
+    return "|".join(name.replace(".", "[.]") for name in dict.fromkeys(names))
+
+
+def _relabels(fleet: Fleet) -> Iterator[Relabel]:
+    """Yield what gives addresses the servers' names: by a rule where they are alike, else one by one."""
+    yield Relabel((_ADDRESS,), "(.+)", "$1")
+    for pool in fleet.pools:
+        hosts = {server.name == server.address.host for server in pool.servers}
+        if hosts == {True}:
+            yield Relabel((_POOL, _ADDRESS), rf"{re.escape(pool.name)};(.+):\d+", "$1")
+            continue
+        for server in pool.servers:
+            yield from _named(pool, server)
+
+
+def _named(pool: Pool, server: Server) -> Iterator[Relabel]:
+    address = server.address
+    if address.is_name and not address.is_unix:
+        return  # Envoy tells what the name led to
+    place = address.host if address.is_unix else str(address)
+    yield Relabel((_POOL, _ADDRESS), f"{re.escape(pool.name)};{re.escape(place)}", server.name)
+
+
+TELLS = Told(_recordings, pool_label=_POOL, relabels=_relabels)
