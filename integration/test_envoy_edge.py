@@ -143,6 +143,78 @@ def test_models(servers: list[MockServer], tmp_path: Path) -> None:
         assert servers[1].seen[0].body.count(b"qwen") == 201, "the body as it was"
 
 
+def test_what_has_no_body_goes_by_no_model(servers: list[MockServer], tmp_path: Path) -> None:
+    listener = {"routes": [{"model": "m", "pool": "s0"}, {"pool": "s1"}]}
+    with running(edge(servers[:2], listener), tmp_path) as site:
+        first = site.ask("/v1/files")
+        assert first.headers.get("x-mock") == "s1", first
+        assert "transfer-encoding" not in servers[1].seen[0].headers
+        assert site.ask("/v1/x", "DELETE").headers["x-mock"] == "s1"
+        pieces = http.client.HTTPConnection("127.0.0.1", site.port, timeout=30)
+        pieces.request("POST", "/v1/x", iter([b'{"model":', b'"m"}']), encode_chunked=True)
+        assert pieces.getresponse().getheader("x-mock") == "s0"
+        pieces.close()
+        assert servers[0].seen[0].body == b'{"model":"m"}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data; boundary=x", b'--x\r\ncontent-disposition: form-data; name="model"\r\n\r\nm'),
+        ("application/x-www-form-urlencoded", b"model=m&a=b"),
+    ],
+)
+def test_forms_are_refused_in_words_where_the_body_decides(
+    servers: list[MockServer], tmp_path: Path, kind: str, body: bytes
+) -> None:
+    routes = [{"path": "/plain", "pool": "s1"}, {"model": "m", "pool": "s0"}]
+    with running(edge(servers[:2], {"routes": routes}), tmp_path) as site:
+        answer = site.post("/v1/audio/transcriptions", body, {"content-type": kind})
+        assert (answer.status, answer.code) == (415, "unsupported_form")
+        assert site.post("/plain/x", body, {"content-type": kind}).status == 200
+        # As curl's -d sends it.
+        assert site.post("/v1/x", b'{"model": "m"}', {"content-type": kind[:33]}).status == (
+            200 if kind.endswith("urlencoded") else 415
+        )
+
+
+@pytest.mark.parametrize(
+    ("path", "goes"),
+    [
+        ("/x?model=voxtral", "s0"),
+        ("/x?a=b&mod%65l=voxtral-mini&c", "s0"),
+        ("/x?models=voxtral", "s1"),
+        ("/x?a=model=voxtral", "s1"),
+        ("/x/model=voxtral", "s1"),
+        ("/x?model=voxtral&model=other", ""),
+        ("/x?model=vo%78tral", ""),
+        ("/%zz?a=b", ""),
+        ("/x%2", ""),
+    ],
+)
+def test_parameters_of_the_query(servers: list[MockServer], tmp_path: Path, path: str, goes: str) -> None:
+    routes = [{"query": {"model": "voxtral*"}, "pool": "s0"}, {"pool": "s1"}]
+    with running(edge(servers[:2], {"routes": routes}), tmp_path) as site:
+        answer = site.ask(path)
+        assert answer.headers.get("x-mock", "") == goes
+        assert goes or (answer.status, answer.code) == (400, "bad_request")
+
+
+def test_fields_of_the_log_of_ones_own(servers: list[MockServer], tmp_path: Path) -> None:
+    fields = {"model": "model", "from": "client_address", "size": "prompt_bytes", "most": "max_tokens",
+              "agent": "header:User-Agent", "site": "rack 7"}  # fmt: skip
+    listener = {"routes": [{"model": "m", "pool": "s0"}, {"pool": "s1"}]}
+    with running({**edge(servers[:2], listener), "logs": {"fields": fields}}, tmp_path) as site:
+        site.post("/v1/x", b'{"model": "m", "max_tokens": 7}', {"user-agent": 'it"s me'})
+        site.ask("/v1/models")
+        eventually(lambda: len(site.lines()) == 2, 15, "the lines")
+        first, second = ({name: line[name] for name in fields} for line in site.lines())
+    assert first == {"model": "m", "from": "127.0.0.1", "size": 31, "most": 7, "agent": 'it"s me',
+                     "site": "rack 7"}  # fmt: skip
+    assert second == {"model": None, "from": "127.0.0.1", "size": None, "most": None,
+                      "agent": None, "site": "rack 7"}  # fmt: skip
+
+
 def test_paths_by_which_engines_are_run_are_closed(servers: list[MockServer], tmp_path: Path) -> None:
     routes = [{"path": "/gpt", "strip_prefix": True, "pool": "s0"}, {"pool": "s1"}]
     wanted = edge(servers[:2], {"routes": routes})

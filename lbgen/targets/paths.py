@@ -31,6 +31,11 @@ LISTED = "/v1/models/"
 """What follows it is a model's name, slashes and all."""
 
 
+def escape_regex(text: str) -> str:
+    """Return an expression, of PCRE and of RE2, that matches just this text."""
+    return "".join(c if c.isalnum() or c in "_-/" or ord(c) > 127 else f"\\x{ord(c):02x}" for c in text)
+
+
 def compared(path: str) -> str:
     """Return a route's path as it is compared: escapes decoded once, runs of slashes as one.
 

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from lbgen.targets.envoy.words import Node, regex
+from lbgen.targets.paths import escape_regex
+from lbgen.targets.query import in_path, needless, parameter, twice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import Match, Route
+    from lbgen.model import Listener, Logs, Match, Route
     from lbgen.targets.paths import Candidate
 
 
@@ -27,7 +29,7 @@ def spelled(path: str) -> str:
 
 
 def header_matches(match: Match) -> list[Node]:
-    """Return the conditions on host, method and headers."""
+    """Return the conditions on host, method, headers and parameters of the query."""
     found: list[Node] = []
     if match.hosts:
         found.append({"name": ":authority", "string_match": regex(f"(?i)(?:{'|'.join(_hosts(match))})")})
@@ -35,7 +37,26 @@ def header_matches(match: Match) -> list[Node]:
         found.append({"name": ":method", "string_match": regex("|".join(match.methods))})
     for name, value in match.headers.items():
         found.append({"name": name, "string_match": {"exact": value}})
+    for name, value in match.query.items():
+        found.append(_query(parameter(name, value)))
     return found
+
+
+UNCLEAR: Node = {
+    "name": ":path",
+    "string_match": regex("(?s)[^?]*%(?:[^0-9a-fA-F].*|[0-9a-fA-F](?:[^0-9a-fA-F].*)?)?"),
+}
+"""A path with half an escape, which each server reads otherwise."""
+
+
+def _query(expression: str) -> Node:
+    return {"name": ":path", "string_match": regex(in_path(expression))}
+
+
+def odd_queries(listener: Listener) -> Iterator[Node]:
+    """Yield the conditions on parameters that decide and are there twice, or spelled as no client does."""
+    for name in dict.fromkeys(name for route in listener.routes for name in route.match.query):
+        yield from map(_query, (twice(name), needless(name)))
 
 
 def _hosts(match: Match) -> Iterator[str]:
@@ -87,12 +108,8 @@ def reads_body(match: Match) -> bool:
     return bool(match.models) or any(size is not None for size in sizes)
 
 
-def asked_of_body(route: Route) -> tuple[str, ...]:
-    """Return what the script has to find for a route's conditions, in its words."""
-    names = ["model"] if route.match.models else []
-    return (*names, "tokens") if route.match.max_tokens_over is not None else tuple(names)
-
-
-def escape_regex(text: str) -> str:
-    """Return an expression of RE2 that matches just this text."""
-    return "".join(c if c.isalnum() or c in "_-/" or ord(c) > 127 else f"\\x{ord(c):02x}" for c in text)
+def asked_of_body(route: Route, logs: Logs) -> tuple[str, ...]:
+    """Return what the script has to find for a route's conditions and the access log, in its words."""
+    model = bool(route.match.models) or logs.asks("model")
+    tokens = route.match.max_tokens_over is not None or logs.asks("max_tokens")
+    return ("model",) * model + ("tokens",) * tokens

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.model import State
 from lbgen.targets.envoy.words import Node, duration, header
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def check_host(pool: Pool) -> str:
 def outliers(pool: Pool) -> Node:
     """Return a cluster's ejection by failed connections, resets and timeouts; nothing without."""
     passive = pool.passive_health
-    if not passive.failures:
+    if not passive.failures or not _most_ejected(pool):
         return {}
     return {
         "outlier_detection": {
@@ -82,6 +83,17 @@ def outliers(pool: Pool) -> Node:
             "interval": "1s",
             "base_ejection_time": duration(passive.eject),
             "max_ejection_time": duration(passive.eject),
-            "max_ejection_percent": {"value": 50},
+            "#most": "One server at least stays in, of those that take requests.",
+            "max_ejection_percent": {"value": _most_ejected(pool)},
         }
     }
+
+
+def _most_ejected(pool: Pool) -> int:
+    """Return which share of the pool's servers may be out, in percent of all that it has; 0: none."""
+    if pool.discover and pool.discover.dns:
+        return 50  # of as many as the name leads to
+    serving = [one for one in pool.servers if one.state is State.UP and one.weight and not one.backup]
+    if any(one.address.is_name for one in serving):
+        return 50 if len(pool.servers) > 1 else 0
+    return min(50, 100 * (len(serving) - 1) // len(pool.servers)) if len(serving) > 1 else 0

@@ -11,7 +11,7 @@ from lbgen.targets.envoy.assembly import METRICS_FILE
 from lbgen.targets.envoy.clusters import ADMIN, has_servers
 from lbgen.targets.envoy.filters import OFF
 from lbgen.targets.envoy.listeners import MANAGER
-from lbgen.targets.envoy.route_parts import answer, live
+from lbgen.targets.envoy.route_parts import answer, client_headers, live
 from lbgen.targets.envoy.routes import ACME
 from lbgen.targets.envoy.status import ANY, any_cluster, asks_each, ready, ready_route, usable
 from lbgen.targets.envoy.words import Node, cidr, data, duration, socket, typed
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 _FILTER = "envoy.filters.network.http_connection_manager"
 _HTTP = "envoy.extensions.filters.http"
-_ROUTER: Node = {"name": "envoy.filters.http.router", "typed_config": typed(f"{_HTTP}.router.v3.Router")}
+_ROUTER: Node = {
+    "name": "envoy.filters.http.router",
+    "typed_config": typed(f"{_HTTP}.router.v3.Router", suppress_envoy_headers=True),
+}
 METRICS = "lb:metrics"
 INTERNAL: Node = {
     "bootstrap_extensions": [
@@ -83,7 +86,8 @@ def _redirect(listener: Listener, *, single: bool) -> Node:
         }
     )
     hosts = ["*"] if single or not listener.hosts else list(listener.hosts)
-    return {"name": listener.name, "domains": hosts, "routes": found}
+    told = client_headers() if listener.acme else {}
+    return {"name": listener.name, "domains": hosts, **told, "routes": found}
 
 
 def probing(made: Assembly) -> tuple[list[Node], list[Node]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.strategies.prefix import PrefixParameters
+from lbgen.targets.envoy.conditions import reads_body
 from lbgen.targets.envoy.filters import reads_bodies
 from lbgen.targets.envoy.retries import repeats
 from lbgen.targets.envoy.strategies import hash_policies, hashes, refusal
@@ -187,6 +188,12 @@ def _syslog(fleet: Fleet) -> Iterator[Path]:
     return iter([("logs", "to")] if fleet.logs.to.startswith("syslog:") else [])
 
 
+def _logged_bodies(fleet: Fleet) -> Iterator[Path]:
+    deciding = [any(reads_body(route.match) for route in one.routes) for one in fleet.listeners]
+    if fleet.logs.asks("model", "max_tokens") and not all(deciding):
+        yield ("logs", "fields")
+
+
 WHEN: Mapping[str, Callable[[Fleet], Iterator[Path]]] = {
     "never": lambda _fleet: iter(()),  # what `refusal` says of a strategy
     "shortest_first": _of("queue.order", lambda _fleet, pool: pool.queue.order != "fifo"),
@@ -211,6 +218,7 @@ WHEN: Mapping[str, Callable[[Fleet], Iterator[Path]]] = {
     "several_doors": _several_doors,
     "late_pools": _late_pools,
     "syslog": _syslog,
+    "logged_bodies": _logged_bodies,
     "asked_headers": lambda fleet: (
         (*one.path, "cors") for one in fleet.listeners if one.cors.origins and not one.cors.headers
     ),

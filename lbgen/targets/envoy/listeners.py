@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import ANSWERS
-from lbgen.targets.claims import CLAIMS
 from lbgen.targets.envoy.auth import addresses_of, auth_of, except_of
 from lbgen.targets.envoy.conditions import spelled
-from lbgen.targets.envoy.cors import OWNED, cors_policy
+from lbgen.targets.envoy.cors import OWNED, cors_headers, cors_policy
 from lbgen.targets.envoy.filters import ADDRESSES, AUTH, CORS, EXCEPT, filters, pools_of, reads_bodies
 from lbgen.targets.envoy.listener_tls import tls_socket
 from lbgen.targets.envoy.logs import access_log
 from lbgen.targets.envoy.rates import limits_of
 from lbgen.targets.envoy.replies import local_replies
-from lbgen.targets.envoy.route_parts import answer, answer_changes, live
+from lbgen.targets.envoy.route_parts import answer, answer_changes, client_headers, live
 from lbgen.targets.envoy.routes import routes
 from lbgen.targets.envoy.status import ready_filters
 from lbgen.targets.envoy.words import Node, cidr, duration, header, silence, socket, typed
@@ -230,13 +229,7 @@ def _host(made: Assembly, listener: Listener) -> Node:
         per_filter[ADDRESSES] = addresses_of(listener)
     if per_filter:
         node["typed_per_filter_config"] = per_filter
-    node["#"] = "What a client claims of itself, and servers believe, is written anew or taken away."
-    node["request_headers_to_add"] = [
-        header("x-forwarded-for", "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%", formatted=True),
-        header("x-real-ip", "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%", formatted=True),
-        header("x-forwarded-host", "%REQ(:AUTHORITY)%", formatted=True),
-    ]
-    node["request_headers_to_remove"] = [*map(str.lower, CLAIMS), "x-envoy-external-address"]
+    node |= client_headers()
     node |= answer_changes(made, listener.response_headers, _answer_headers(listener))
     if listener.cors.origins:
         node["#cors"] = "Who may read answers is said here, not by the servers."
@@ -246,6 +239,8 @@ def _host(made: Assembly, listener: Listener) -> Node:
 
 
 def _answer_headers(listener: Listener) -> Iterator[Node]:
+    if listener.cors.origins:
+        yield from cors_headers(listener.cors)
     if listener.behind_proxy:
         yield header("x-accel-buffering", "no")
     if listener.tls and listener.tls.hsts:

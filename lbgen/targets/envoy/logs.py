@@ -41,10 +41,10 @@ def access_log(logs: Logs, listener: str, silent: list[str]) -> Node:
 def _format(logs: Logs, listener: str) -> Node:
     if logs.format == "combined":
         return {"text_format_source": {"inline_string": _COMBINED}}
-    return {"#": "No query: it may hold keys.", "json_format": _fields(listener)}
+    return {"#": "No query: it may hold keys.", "json_format": _fields(logs, listener)}
 
 
-def _fields(listener: str) -> Node:
+def _fields(logs: Logs, listener: str) -> Node:
     return {
         "time": "%EMIT_TIME(%Y-%m-%dT%H:%M:%S+00:00)%",
         "request_id": "%REQ(X-REQUEST-ID)%",
@@ -62,7 +62,24 @@ def _fields(listener: str) -> Node:
         "upstream_total_s": _seconds("response.backend_latency"),
         "attempts": "%UPSTREAM_REQUEST_ATTEMPT_COUNT%",
         "reason": "%RESPONSE_CODE_DETAILS%",
+        **{name: _own(source) for name, source in logs.fields.items()},
     }
+
+
+def _own(source: str) -> str:
+    """Return the value of a field of the fleet's own."""
+    if source.startswith("header:"):
+        return f"%REQ({source.removeprefix('header:').upper()})%"
+    return _SOURCES.get(source, escape_format(source))
+
+
+_SOURCES = {
+    "client_address": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+    "model": "%DYNAMIC_METADATA(lbgen:model)%",
+    "max_tokens": "%DYNAMIC_METADATA(lbgen:tokens)%",
+    "prompt_bytes": "%TYPED_CEL(int(request.headers['content-length']))%",
+}
+"""What a field can hold."""
 
 
 def _seconds(duration: str) -> str:

@@ -12,6 +12,7 @@ from lbgen.targets.answers import ANSWERS, files_mark, live_body
 from lbgen.targets.envoy.assembly import BODY_SCRIPT, KEYS_SCRIPT, METRICS_FILE, Assembly
 from lbgen.targets.envoy.auth import digests, upstream_values, value_name
 from lbgen.targets.envoy.clusters import by_name, clusters, endpoints
+from lbgen.targets.envoy.features import has
 from lbgen.targets.envoy.filters import SCRIPTS, reads_bodies
 from lbgen.targets.envoy.inner import (
     INTERNAL,
@@ -151,6 +152,7 @@ def _bootstrap(made: Assembly) -> dict[str, object]:
         "settings_version": Syntax(settings.version),
         "mark": Syntax(live_body(made.fleet.digest)),
         "admin": lines({"address": socket(own(settings).admin)}, 2),
+        "runtime": lines(_runtime(made), 8),
         "sources": lines(
             {
                 "cds_config": made.source(made.place("clusters.yaml")),
@@ -163,6 +165,17 @@ def _bootstrap(made: Assembly) -> dict[str, object]:
         "command": Syntax(_command(made)),
         "raw": tuple(map(Syntax, settings.raw.get("bootstrap", ()))),
     }
+
+
+def _runtime(made: Assembly) -> Node:
+    node: Node = {
+        "#": "Envoy refuses longer expressions of paths, hosts and models otherwise, at 100 steps.",
+        "re2.max_program_size.error_level": 100_000,
+    }
+    if has(made.settings.version, "counts_pending_requests"):
+        node["#pending"] = "Requests that wait for their connection count, too: a burst is spread."
+        node["envoy.reloadable_features.least_request_lb_count_pending_requests"] = True
+    return node
 
 
 def _command(made: Assembly) -> str:
@@ -199,7 +212,7 @@ def _scripts(made: Assembly) -> Iterator[Output]:
         yield Output(METRICS_FILE, text=line, secret=True)
 
 
-BODY_ANSWERS = ("model_unreadable", "bad_body", "unsupported_encoding", "bad_request")
+BODY_ANSWERS = ("model_unreadable", "bad_body", "form_unread", "unsupported_encoding")
 
 
 class Pair(NamedTuple):

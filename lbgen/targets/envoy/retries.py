@@ -24,6 +24,12 @@ def safe_methods() -> Node:
     return {"name": ":method", "string_match": regex(_SAFE)}
 
 
+def waits_again(pool: Pool, *, again: bool) -> bool:
+    """Tell whether a request that a server was silent about is sent to another one."""
+    silent = {"reset", "timeout"} & set(pool.retry.on)
+    return bool(pool.retry.attempts and silent) and (again or pool.retry.replay_posts)
+
+
 def retry_policy(pool: Pool, first_byte: int | None, *, again: bool) -> Node:
     """Return what a route tries again, and how long a server may take for the first byte.
 

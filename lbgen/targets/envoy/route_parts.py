@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.answers import METHODS, live_body
-from lbgen.targets.envoy.conditions import escape_regex, spelled
+from lbgen.targets.claims import CLAIMS
+from lbgen.targets.envoy.conditions import spelled
 from lbgen.targets.envoy.words import Node, header
-from lbgen.targets.paths import compared
+from lbgen.targets.paths import compared, escape_regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,6 +16,20 @@ if TYPE_CHECKING:
     from lbgen.model import Headers, Route
     from lbgen.targets.answers import Answer
     from lbgen.targets.envoy.assembly import Assembly
+
+
+def client_headers() -> Node:
+    """Return what servers are told of the client, in place of what it claims of itself."""
+    address = "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%"
+    return {
+        "#": "What a client claims of itself, and servers believe, is written anew or taken away.",
+        "request_headers_to_add": [
+            header("x-forwarded-for", address, formatted=True),
+            header("x-real-ip", address, formatted=True),
+            header("x-forwarded-host", "%REQ(:AUTHORITY)%", formatted=True),
+        ],
+        "request_headers_to_remove": [*map(str.lower, CLAIMS), "x-envoy-external-address"],
+    }
 
 
 def answer(match: Node, said: Answer, why: str = "") -> Node:

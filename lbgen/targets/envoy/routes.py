@@ -9,17 +9,19 @@ from lbgen.targets.answers import ANSWERS
 from lbgen.targets.envoy.clusters import has_servers, pool_headers
 from lbgen.targets.envoy.conditions import (
     NAMED,
+    UNCLEAR,
     UNREAD,
     asked_of_body,
     body_matches,
     header_matches,
+    odd_queries,
     path_match,
     reads_body,
     spelled,
 )
 from lbgen.targets.envoy.filters import ADDRESSES, AUTH, BODY, INSERT, OFF, inserted, lua
 from lbgen.targets.envoy.rates import limits_of
-from lbgen.targets.envoy.retries import repeats, retry_policy, safe_methods
+from lbgen.targets.envoy.retries import repeats, retry_policy, safe_methods, waits_again
 from lbgen.targets.envoy.route_parts import answer, answer_changes, live, path_regex
 from lbgen.targets.envoy.status import asks_each, ready_route
 from lbgen.targets.envoy.strategies import body_keys, hash_policies, hashes, inserts, key_header
@@ -76,6 +78,10 @@ def _own(made: Assembly, listener: Listener) -> Iterator[Node]:
         }
     length = {"name": "content-length", "range_match": {"start": listener.max_body + 1, "end": _LARGEST}}
     yield answer({"prefix": "/", "headers": [length]}, ANSWERS["too_large"], "max_body, before it is read.")
+    yield answer({"prefix": "/", "headers": [UNCLEAR]}, ANSWERS["bad_request"], "Half an escape in the path.")
+    for odd in odd_queries(listener):
+        why = "A parameter that decides can be read in one way alone."
+        yield answer({"prefix": "/", "headers": [odd]}, ANSWERS["bad_request"], why)
 
 
 class _Taken:
@@ -135,7 +141,7 @@ class _Taken:
         """Return the route that a request takes until its body was looked at."""
         wanted: list[str] = []
         for route in self.listener.routes:
-            wanted += asked_of_body(route)
+            wanted += asked_of_body(route, self.made.fleet.logs)
             for name in route.pools:
                 wanted += body_keys(self.made.fleet.pool(name))
         inside = self._match([]) | {"dynamic_metadata": [UNREAD]}
@@ -164,9 +170,8 @@ class _Taken:
             raise ValueError("a route without an answer")
         body = {"body": {"inline_string": said.body}} if said.body else {}
         node: Node = {"direct_response": {"status": said.status, **body}}
-        if said.body:
-            node["response_headers_to_add"] = [header("content-type", said.content_type)]
-        return node
+        kind = [header("content-type", said.content_type)] if said.body else []
+        return node | answer_changes(self.made, self.route.response_headers, kind)
 
     def _action(self, *, tunnel: bool, again: bool) -> Node:
         route, pool = self.route, self.pools[0]
@@ -178,8 +183,10 @@ class _Taken:
         if tunnel:
             quiet = waits.tunnel or pool.timeouts.tunnel or 3_600_000
             action["upgrade_configs"] = [{"upgrade_type": "websocket", "enabled": True}]
-        action["idle_timeout"] = duration(quiet or 600_000)
         first = waits.first_byte or pool.timeouts.first_byte
+        if first and not tunnel and waits_again(pool, again=again):
+            quiet = max(quiet, first * (1 + pool.retry.attempts) + 1_000)  # silence goes on while it is tried
+        action["idle_timeout"] = duration(quiet or 600_000)
         action |= retry_policy(pool, None if tunnel else first, again=again)
         action |= self._rewrites()
         keyed = [one for one in self.pools if hashes(one, self.made.settings)]
@@ -267,7 +274,14 @@ class _Taken:
 
 
 def _both(first: Node, second: Node) -> Node:
-    return {key: [*first.get(key, ()), *second.get(key, ())] for key in {**first, **second}}
+    """Return the changes of two levels, of which the second wins: Envoy adds after all that it removes."""
+    gone = {name.lower() for name in second.get("response_headers_to_remove", ())}
+    kept = [
+        one for one in first.get("response_headers_to_add", ()) if one["header"]["key"].lower() not in gone
+    ]
+    first = {**first, "response_headers_to_add": kept}
+    both = {key: [*first.get(key, ()), *second.get(key, ())] for key in {**first, **second}}
+    return {key: changes for key, changes in both.items() if changes}
 
 
 def _written(timeouts: object) -> dict[str, int]:

@@ -155,7 +155,7 @@ LIMITS: tuple[Limit, ...] = (
         "routes by path, host or header alone; or the NGINX and HAProxy targets",
         when="late_pools",
     ),
-    Limit("pools.*.models", _D, "are read from JSON alone: a form is 400", "the NGINX and HAProxy targets"),
+    Limit("pools.*.models", _D, "are read from JSON alone: a form is 415", "the NGINX and HAProxy targets"),
     Limit("listeners.*.tls.directory", _R, "cannot be had: Envoy wants each certificate named", "bundle"),
     Limit("listeners.*.acme.webroot", _R, "cannot be had: Envoy serves no files", "acme: {pool: NAME}"),
     Limit("listeners.*.max_body", _D, "holds for requests that tell their length; a chunked one passes"),
@@ -208,7 +208,6 @@ LIMITS: tuple[Limit, ...] = (
         "cannot be had: keys are read from headers of their own alone",
         "auth.header; or the NGINX and HAProxy targets",
     ),
-    Limit("listeners.*.routes.*.query", _R, "cannot be had on Envoy", "a path or a header"),
     Limit("listeners.*.routes.*.form", _R, "cannot be had: the script reads JSON alone", HAPROXY),
     Limit("listeners.*.routes.*.priority", _R, "orders those who wait, and Envoy has no queue", HAPROXY),
     Limit("listeners.*.routes.*.timeouts.connect", _D, "holds for the pool, not for a route"),
@@ -228,6 +227,13 @@ LIMITS: tuple[Limit, ...] = (
         "is counted by each listener for itself",
         "one listener with several binds",
         when="several_doors",
+    ),
+    Limit(
+        "logs.fields",
+        _D,
+        "knows model and max_tokens where a route asks for the body alone",
+        "a route by model, or the NGINX and HAProxy targets",
+        when="logged_bodies",
     ),
     Limit(
         "logs.to", _D, "cannot be syslog: standard output in its place", "a file, or stdout", when="syslog"
@@ -270,7 +276,8 @@ RENDERED: frozenset[str] = frozenset(
             "cors.credentials", "cors.max_age",
         )),
         *(f"listeners.*.routes.*.{key}" for key in (
-            "name", "host", "method", "path", "path_exact", "header", "model", "prompt_over", "prompt_under",
+            "name", "host", "method", "path", "path_exact", "header", "query", "model", "prompt_over",
+            "prompt_under",
             "max_tokens_over", "websocket", "pool", "split", "respond", "respond.status", "respond.json",
             "respond.body", "respond.content_type", "by", "by.header", "when_down", "strip_prefix",
             "add_prefix", "timeouts", "timeouts.first_byte", "timeouts.idle", "timeouts.tunnel", "headers",
@@ -279,12 +286,22 @@ RENDERED: frozenset[str] = frozenset(
         )),
         *(f"clients.*.{key}" for key in ("key", "keys", "priority", "rate", "burst", "pools")),
         *(f"metrics.{key}" for key in ("bind", "allow", "auth", "auth.user", "auth.password")),
-        *(f"logs.{key}" for key in ("to", "format", "level")),
+        *(f"logs.{key}" for key in ("to", "format", "level", "fields")),
     }
 )  # fmt: skip
 """What is rendered as it is written, where no row above says otherwise."""
 OPEN = frozenset(
-    {"health.headers", "headers.set", "query", "form", "header", "split", "respond.json", "routes.*.header"}
+    {
+        "health.headers",
+        "headers.set",
+        "logs.fields",
+        "query",
+        "form",
+        "header",
+        "split",
+        "respond.json",
+        "routes.*.header",
+    }
 )
 """Ends of keys below which names are the user's own."""
 

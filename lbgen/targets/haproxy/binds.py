@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.haproxy.paths import escape_regex
 from lbgen.targets.haproxy.quoting import quote
 from lbgen.targets.haproxy.words import refuse
+from lbgen.targets.paths import escape_regex
 from lbgen.targets.tls_profiles import INTERMEDIATE_CIPHERS, TLS13_SUITES
 
 if TYPE_CHECKING:

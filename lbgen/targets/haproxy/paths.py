@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.haproxy.quoting import format_word, quote
+from lbgen.targets.paths import escape_regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,8 +70,3 @@ def path_regex(route: Route) -> str:
     ways += [f"(?:{'|'.join(map(escape_regex, exact))})"] if exact else []
     # Without prefixes there would be no first group for the replacement.
     return f"^(?:{'|'.join(ways)}){'' if prefixes else '()'}$"
-
-
-def escape_regex(text: str) -> str:
-    """Return a regular expression that matches just this text."""
-    return "".join(c if c.isalnum() or c in "_-/" or ord(c) > 127 else f"\\x{ord(c):02x}" for c in text)

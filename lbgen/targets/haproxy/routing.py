@@ -19,13 +19,13 @@ from lbgen.targets.haproxy.bodies import (
     prompt_rules,
     variable,
 )
-from lbgen.targets.haproxy.paths import escape_regex, path_regex, prefix_rules, rewrite_rule
+from lbgen.targets.haproxy.paths import path_regex, prefix_rules, rewrite_rule
 from lbgen.targets.haproxy.priorities import priority_rules
-from lbgen.targets.haproxy.query import needless, parameter, twice
 from lbgen.targets.haproxy.quoting import quote, text_word
 from lbgen.targets.haproxy.responses import fixed_rules
 from lbgen.targets.haproxy.words import WEBSOCKET, header_sample, refuse
-from lbgen.targets.paths import candidates
+from lbgen.targets.paths import candidates, escape_regex
+from lbgen.targets.query import needless, parameter, twice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

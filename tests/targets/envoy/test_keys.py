@@ -128,6 +128,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     "listeners.*.routes.*.path": [(*ROUTE, "path", "/x")],
     "listeners.*.routes.*.path_exact": [(*ROUTE[:3], [{"path_exact": "/x", "pool": "a"}])],
     "listeners.*.routes.*.header": [(*ROUTE, "header", {"X-A": "b"})],
+    "listeners.*.routes.*.query": [(*ROUTE, "query", {"a": "b*"})],
     "listeners.*.routes.*.model": [(*ROUTE, "model", "m")],
     "listeners.*.routes.*.prompt_over": [(*ROUTE, "prompt_over", "1KiB")],
     "listeners.*.routes.*.prompt_under": [(*ROUTE, "prompt_under", "1KiB")],
@@ -159,6 +160,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     "logs.to": [("logs", {"to": "/var/log/x"})],
     "logs.format": [("logs", {"format": "combined"})],
     "logs.level": [("logs", {"level": "error"})],
+    "logs.fields": [("logs", {"fields": {"site": "one"}})],
 }  # fmt: skip
 
 
