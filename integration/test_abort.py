@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from integration.fleets import Proxy, chat, on_queueing
+from integration.fleets import THREE, Proxy, chat, on_queueing
 from integration.waiting import eventually
 
 if TYPE_CHECKING:
     from integration.conftest import Start
     from lbgen.lab.boxes import Balancer, MockBox
+
+TRIES = THREE
 
 pytestmark = pytest.mark.alone
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from integration.edge import Ask
+from integration.fleets import THREE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from integration.edge import Edge, Got
 
+TRIES = THREE
 STRIP, PASS, SET, OWN_HEADER, EXEMPT, OPEN = range(8080, 8086)
 SECRETS = {
     "OLD": "sk-Old.Key+1/=",

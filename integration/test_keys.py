@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from integration.conftest import renewed
-from integration.fleets import SERVERS, Proxy, files
+from integration.fleets import SERVERS, THREE, Proxy, files
 from integration.test_strategies import FEW, Running, even
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from lbgen.lab.boxes import MockBox
     from lbgen.lab.rig import Rig
+
+TRIES = THREE
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from integration.fleets import PROXIES, Proxy, chat
+from integration.fleets import PROXIES, THREE, Proxy, chat
 from integration.name_server import NameServer
 from integration.waiting import eventually
 from lbgen.fleet.load import load
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from integration.conftest import Start
     from lbgen.lab.boxes import Balancer, MockBox
     from lbgen.lab.rig import Rig
+
+TRIES = THREE
 
 NAME = "moving.lbgen.test"
 BODY = json.dumps({"model": "mock", "prompt": "hello", "max_tokens": 1}).encode()

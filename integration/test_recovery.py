@@ -7,7 +7,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from integration.fleets import Proxy, chat, on_queueing
+from integration.fleets import THREE, Proxy, chat, on_queueing
 from integration.waiting import eventually
 from lbgen.lab import load
 from lbgen.lab.boxes import fetch
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from integration.conftest import Start
     from lbgen.lab.boxes import Balancer, MockBox
+
+TRIES = THREE
 
 INTERVAL_S = TIMEOUT_S = 0.5
 FALL = 2

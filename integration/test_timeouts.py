@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from integration.fleets import EVERY, Proxy, chat
+from integration.fleets import EVERY, THREE, Proxy, chat
 from lbgen.lab import load
 
 if TYPE_CHECKING:
     from integration.conftest import Start
     from lbgen.lab.boxes import Balancer
+
+TRIES = THREE
 
 pytestmark = pytest.mark.slow
 
