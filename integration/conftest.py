@@ -90,7 +90,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give `proxy`, and `module_proxy` for what a whole file measures once: oldest and newest generation."""
     tried = (*PROXIES, *(ENVOY_PROXIES if "envoy" in targets_of(metafunc.module) else ()))
     marks = metafunc.definition.iter_markers("parametrize")
-    marked = {name for mark in marks for name in str(mark.args[0]).split(",")}
+    given = (mark.args[0] for mark in marks)
+    named = (names.split(",") if isinstance(names, str) else names for names in given)
+    marked = {name.strip() for names in named for name in names}
     for name, scope in (("proxy", "function"), ("module_proxy", "module")):
         if name in metafunc.fixturenames and name not in marked:
             metafunc.parametrize(name, tried, ids=str, scope=scope)  # type: ignore[arg-type]
