@@ -67,9 +67,11 @@ def mutant(place: Place, text: str) -> Mutant:
 
 def _around(tree: ast.AST, node: ast.AST) -> ast.AST:
     """Return what is shown of a fault: a constant in what it stands in, which tells it from others."""
-    if not isinstance(node, ast.Constant):
-        return node
-    return next(one for one in ast.walk(tree) if any(inner is node for inner in ast.iter_child_nodes(one)))
+    while isinstance(node, (ast.Constant, ast.keyword)):
+        node = next(
+            one for one in ast.walk(tree) if any(inner is node for inner in ast.iter_child_nodes(one))
+        )
+    return node
 
 
 def _parts(before: str, after: str) -> tuple[str, str]:
