@@ -35,7 +35,6 @@ FLEET: dict[str, Any] = {
             "peer": "client_address",
             "bytes": "prompt_bytes",
             "tokens": "max_tokens",
-            "why": "decision",
             "app": "header:X-App",
             "region": "eu-1",
         }
@@ -81,7 +80,7 @@ def test_fields_are_the_same_on_both(
     assert [nginx[name] for name in ("pool", *OWN)] == [haproxy[name] for name in ("pool", *OWN)]
     assert (nginx["pool"], nginx["model"], nginx["tokens"], nginx["app"]) == wanted
     assert nginx["bytes"] == (len(ask.body) or None)
-    assert (nginx["region"], nginx["why"]) == ("eu-1", "")
+    assert (nginx["region"], nginx["decision"]) == ("eu-1", "")
     assert re.fullmatch(r"[0-9.]+", nginx["peer"])
 
 

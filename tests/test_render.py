@@ -87,6 +87,41 @@ def test_a_block_is_extended(tmp_path: Path) -> None:
     assert "# mine\nevents { worker_connections" in text
 
 
+HAPROXY_LINES = (
+    "global_lines", "default_lines", "errors", "backend_settings", "backend_rules", "servers",
+    "binds", "frontend_settings", "frontend_rules", "choices",
+)  # fmt: skip
+
+
+def haproxy(folder: Path, blocks: str) -> list[str]:
+    """Return the lines of HAProxy's file with blocks of the user's."""
+    (folder / "haproxy").mkdir(parents=True)
+    own = '{% extends "builtin/haproxy/haproxy.cfg.j2" %}' + blocks
+    (folder / "haproxy/haproxy.cfg.j2").write_text(own)
+    return render(factory.fleet(), "haproxy", templates=folder)[0].text.splitlines()
+
+
+def test_every_line_of_haproxys_file_is_in_a_block(tmp_path: Path) -> None:
+    whole = haproxy(tmp_path / "whole", "")
+    emptied = "".join(f"{{% block {name} %}}{{% endblock %}}" for name in HAPROXY_LINES)
+    left = [line for line in haproxy(tmp_path / "empty", emptied) if line]
+    heads = [line for line in whole if line and not line.startswith(" ")]
+    assert left == [*heads[:2], whole[2], *heads[2:]]
+
+
+def test_one_line_of_haproxys_file_is_another(tmp_path: Path) -> None:
+    changed = (
+        "{% block backend_settings %}{% for line in backend.settings %}\n"
+        "    {%+ if line == 'balance leastconn' %}balance random{% else %}{{ line }}{% endif +%}\n"
+        "{% endfor %}{% endblock %}"
+    )
+    before, after = haproxy(tmp_path / "a", ""), haproxy(tmp_path / "b", changed)
+    assert "    balance random" in after
+    other = [line for line in after if line and line not in before]
+    assert [line.split()[0] for line in other if "files" not in line] == ["balance"]
+    assert len([line for line in after if line]) == len([line for line in before if line])
+
+
 def test_lines_of_the_users_come_before_what_may_use_them() -> None:
     raw = {"http": ("log_format mine '$host';",)}
     fleet = factory.fleet(targets=(factory.settings(raw=raw),))
