@@ -85,6 +85,9 @@ def _text(problem: Problem, lines: Mapping[str, list[str]], color: bool) -> str:
     style = _STYLES[problem.severity]
     head = paint(f"{problem.severity.value}[{problem.code}]", style)
     parts = [f"{paint(_printable(place), _BOLD)}{head}: {_one_line(problem.message)}"]
+    if problem.severity is Severity.WARNING and problem.location and problem.location[1:] == (1, 1):
+        # About what is not written: the file's first line would tell nobody anything.
+        return parts[0] + (f" ({_one_line(problem.hint)})" if problem.hint else "")
     parts += _excerpt(problem, lines, paint)
     if problem.hint:
         parts.append(f"  {paint('hint', _CYAN)}: {_one_line(problem.hint)}")

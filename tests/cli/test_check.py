@@ -274,3 +274,12 @@ def test_a_misspelt_key_does_not_mask_what_is_no_secret(lbgen, tmp_path):
     ended = lbgen("check", "f.yaml", "--binary", "none")
     assert "server: [gpu-0:8000]" in ended.err
     assert not any(secret in ended.err for secret in ("sk-live", "hunter"))
+
+
+def test_the_smallest_fleet_is_warned_of_in_one_line(lbgen, smallest):
+    ended = lbgen("check", smallest, "--binary", "none")
+    warned = [line for line in ended.err.splitlines() if "[" in line]
+    assert len(warned) == 1
+    assert "open-listener" in warned[0]
+    assert "a bind to 127.0.0.1" in warned[0]
+    assert "^" not in ended.err

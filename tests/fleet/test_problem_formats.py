@@ -32,8 +32,10 @@ def test_text_has_place_line_caret_and_hint() -> None:
 
 
 def test_text_of_a_warning_without_hint_and_of_one_without_place() -> None:
-    placed = warning("some-code", "so", ())._replace(location=Location("fleet.yaml", 1, 1))
-    assert text_report([placed], SOURCES).startswith("fleet.yaml:1:1: warning[some-code]: so\n  1 | pools:\n")
+    placed = warning("some-code", "so", ())._replace(location=Location("fleet.yaml", 2, 1))
+    assert text_report([placed], SOURCES).startswith("fleet.yaml:2:1: warning[some-code]: so\n  2 | ")
+    of_the_whole = placed._replace(location=Location("fleet.yaml", 1, 1), hint="write it")
+    assert text_report([of_the_whole], SOURCES) == "fleet.yaml:1:1: warning[some-code]: so (write it)"
     assert text_report([Problem("c", "m")], SOURCES) == "error[c]: m"
     elsewhere = Problem("c", "m", location=Location("--set a", 1, 1))
     assert text_report([elsewhere], SOURCES) == "--set a:1:1: error[c]: m"

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _EVERYBODY = frozenset({"0.0.0.0/0", "::/0"})
 
+_NO_LISTENER = "write 'listeners' with 'auth', 'allow' or a bind to 127.0.0.1"
+
 
 def _open(listener: Listener) -> bool:
     """Tell whether whoever connects is served."""
@@ -31,8 +33,9 @@ def open_listener(fleet: Fleet) -> Iterator[Finding]:
         undecided = fleet.clients and not fleet.origins.written((*listener.path, "auth"))
         if _open(listener) and is_public(listener.binds) and not undecided:
             binds = ", ".join(map(str, listener.binds))
-            message = f"everybody who reaches {binds} can use the fleet: there is no auth"
-            yield Finding(_door(fleet, listener), message)
+            written = fleet.origins.written(listener.path)
+            message = f"anyone who can reach {binds} can use the fleet: there is no auth"
+            yield Finding(_door(fleet, listener), message, "" if written else _NO_LISTENER)
 
 
 def _door(fleet: Fleet, listener: Listener) -> Path:
