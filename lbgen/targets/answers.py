@@ -144,7 +144,7 @@ WHEN: dict[str, str] = {
     "model_not_found": "no route takes this model",
     "made_elsewhere": "a path with an id that one server made, where routes need a model",
     "method_not_allowed": "CONNECT and TRACE",
-    "request_timeout": "the request took longer than the listener's `timeouts` say; NGINX hangs up",
+    "request_timeout": "a body that decides took longer than the listener's `timeouts` say; NGINX hangs up",
     "too_large": "the body is longer than `max_body`",
     "model_unreadable": "the body is longer, or has more parts, than is inspected (`inspect.body`)",
     "unsupported_encoding": "the body decides, and Content-Encoding hides it, whatever the encoding",

@@ -15,6 +15,7 @@ from lbgen.targets.nginx.errors import (
     CERTIFICATES,
     KEYS,
     LIMITS,
+    MISDIRECTED,
     MODELS,
     PROXIED,
     TLS,
@@ -211,11 +212,13 @@ def _occasions(made: Assembly, listener: Listener) -> tuple[str, ...]:
     raw = any(made.settings.raw.values())
     auth_asked = listener.auth.required or bool(listener.acme)
     matches = [route.match for route in listener.routes]
+    authorities = any(one.tls and one.tls.client_ca for one in made.fleet.listeners)
     return (
         *ALWAYS,
         *PROXIED,
         *(TLS if listener.tls else ()),
         *(CERTIFICATES if listener.tls and listener.tls.client_ca else ()),
+        *(MISDIRECTED if listener.tls and authorities else ()),
         *(ADDRESSES if listener.allow or listener.deny else ()),
         *(ADMIN if _guarded(made, listener) else ()),
         *(KEYS if auth_asked or raw else ()),

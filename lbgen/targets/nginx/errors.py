@@ -63,7 +63,9 @@ ALWAYS = (
 )  # fmt: skip
 """What any server block may have to answer. Never 408: NGINX hangs up then (seen on 1.22.1)."""
 TLS = ("https_required",)
-CERTIFICATES = ("no_certificate", "misdirected")
+CERTIFICATES = ("no_certificate",)
+MISDIRECTED = ("misdirected",)
+"""From the block of the name that a connection was made for, which may ask for no certificates itself."""
 KEYS = ("unauthorized", "forbidden")
 ADDRESSES = ("address_refused",)
 ADMIN = ("admin_refused",)
