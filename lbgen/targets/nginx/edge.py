@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lbgen.targets.answers import ANSWERS
 from lbgen.targets.nginx import access, auth, conditions, cors, forwarding
 from lbgen.targets.nginx.affinity import decides
-from lbgen.targets.nginx.binds import Binds, listen_lines
+from lbgen.targets.nginx.binds import Binds
 from lbgen.targets.nginx.errors import (
     ADDRESSES,
     ADMIN,
@@ -25,34 +25,30 @@ from lbgen.targets.nginx.errors import (
 )
 from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.frame import Frame
-from lbgen.targets.nginx.logs import access_log, logged_listener
-from lbgen.targets.nginx.names import has_servers
-from lbgen.targets.nginx.proxying import Manner, proxy, standard_hide
+from lbgen.targets.nginx.proxying import standard_hide
 from lbgen.targets.nginx.quoting import quote, regex_word
 from lbgen.targets.nginx.rates import ip_limit_lines, limit_lines
 from lbgen.targets.nginx.response_headers import changed
+from lbgen.targets.nginx.routeless import acme, redirects, unclaimed
 from lbgen.targets.nginx.routing import route_locations
+from lbgen.targets.nginx.server_settings import BODY_BUFFER, common_settings, header_buffers, timeouts
 from lbgen.targets.nginx.shared import with_shared
 from lbgen.targets.nginx.status import status_locations
 from lbgen.targets.nginx.tls import HSTS, server_tls
 from lbgen.targets.nginx.views import Answer, Check, Location, Pair, Site
-from lbgen.targets.nginx.words import duration, size
+from lbgen.targets.nginx.words import size
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import ClientTimeouts, Listener
+    from lbgen.model import Listener
     from lbgen.targets.nginx.assembly import Assembly
 
-_LINE_KIB = 4
-"""For the request line, and for the name of a header that is as long as may be."""
 _READ = Location(Syntax("= /.lbgen/read"), internal=True, answer=Answer(204, Syntax('""')))
 """What the mirror gets for whose sake a body is read."""
 _UPLOAD = 32 * 1024**2
 """Bytes of a form that are looked at: OpenAI takes 25 MB of audio, and 16 pictures of an edit have less."""
-_BODY_BUFFER = 1024**2
-"""Prompts over the buffer (16 KB by default) cost about 40 ms of first token (measured on 1.22.1)."""
 
 
 _FILE_CACHE = ("open_file_cache max=16 inactive=1h", "open_file_cache_valid 1h", "open_file_cache_errors on")
@@ -65,8 +61,8 @@ def sites(made: Assembly) -> tuple[Site, ...]:
     found = []
     for listener in made.fleet.listeners:
         found.append(_site(made, listener, binds))
-        found += _redirects(made, listener)
-    found += [_unclaimed(made, sharing, lines) for sharing, lines in binds.unclaimed()]
+        found += redirects(made, listener)
+    found += [unclaimed(made, sharing, lines) for sharing, lines in binds.unclaimed()]
     return tuple(with_shared(_with_hsts_everywhere(_without_doubles(site))) for site in found)
 
 
@@ -122,17 +118,17 @@ def _site(made: Assembly, listener: Listener, binds: Binds) -> Site:
         http2=listener.http2 and has(made.settings.version, "http2_directive"),
         tls=server_tls(listener.tls),
         max_body=size(listener.max_body),
-        buffer=size(max(_BODY_BUFFER, listener.inspect_body)),
+        buffer=size(max(BODY_BUFFER, listener.inspect_body)),
         settings=(
-            *_common_settings(made, listener, client),
+            *common_settings(made, listener, client),
             *(map(Syntax, _FILE_CACHE) if any(location.dispatch for location in routes) else ()),
             *forwarding.real_address(listener),
             *forwarding.underscores(made),
-            *_header_buffers(binds.header_size(listener)),
-            *_timeouts(listener.timeouts._replace(header=binds.header_timeout(listener))),
+            *header_buffers(binds.header_size(listener)),
+            *timeouts(listener.timeouts._replace(header=binds.header_timeout(listener))),
         ),
         routes=(
-            *_acme(made, listener),
+            *acme(made, listener),
             *routes,
             *auth.external_location(made, listener),
             *([_READ] if any(location.reads for location in routes) else ()),
@@ -248,39 +244,6 @@ def _unauthorized(made: Assembly, listener: Listener, frame: Frame) -> Iterator[
     yield answer_location("@lb-no-key", ANSWERS["unauthorized"], frame.headers)
 
 
-def _header_buffers(octets: int) -> Iterator[Syntax]:
-    # Whatever fits into one buffer fits into two, however its lines fall. The room is for the line itself.
-    yield Syntax(f"large_client_header_buffers 2 {-(-octets // 1024) + _LINE_KIB}k")
-
-
-def _timeouts(timeouts: ClientTimeouts) -> Iterator[Syntax]:
-    """Yield the client's timers where they are not NGINX's own."""
-    for name, milliseconds, default in (
-        ("keepalive_timeout", timeouts.keepalive, 75_000),
-        ("client_header_timeout", timeouts.header, 60_000),
-        ("client_body_timeout", timeouts.body, 60_000),
-    ):
-        if milliseconds != default:
-            yield Syntax(f"{name} {duration(milliseconds)}")
-
-
-def _common_settings(made: Assembly, listener: Listener, client: Syntax) -> Iterator[Syntax]:
-    # Once more for the server: locations without headers of their own inherit it.
-    hsts = (f"add_header {HSTS.name} {HSTS.value} always",) if listener.tls and listener.tls.hsts else ()
-    lines = (
-        *([] if made.whole else [access_log(made.fleet.logs)]),
-        # For the log, also where a request fails before it is routed.
-        *([f"set $lb_listener {listener.name}"] if logged_listener(made) != listener.name else []),
-        *([f"set $lb_client {client}"] if made.fleet.clients else []),
-        "uninitialized_variable_warn off",
-        # An error inside an answer to an error is answered too.
-        "recursive_error_pages on",
-        "reset_timedout_connection on",
-        *(("limit_req_status 429", "limit_conn_status 429") if any(limit_lines(made, listener)) else ()),
-    )
-    return map(Syntax, (*lines, *hsts))
-
-
 def _response_headers(made: Assembly, listener: Listener) -> Iterator[Pair]:
     yield Pair(Syntax("X-Request-Id"), Syntax("$lb_request_id"))
     if listener.explain and decides(made):
@@ -290,77 +253,3 @@ def _response_headers(made: Assembly, listener: Listener) -> Iterator[Pair]:
     if listener.tls and listener.tls.hsts:
         yield HSTS
     yield from cors.response_headers(made, listener)
-
-
-def _acme(made: Assembly, listener: Listener) -> Iterator[Location]:
-    """Yield the location of ACME's HTTP-01 challenges: open to everybody, never redirected."""
-    if listener.acme is None:
-        return
-    match = Syntax("^~ /.well-known/acme-challenge/")
-    if listener.acme.webroot:
-        root = Syntax(f"root {quote(listener.acme.webroot)}")
-        yield Location(match, access=(Syntax("default_type text/plain"), root))
-    elif listener.acme.pool and has_servers(pool := made.fleet.pool(listener.acme.pool)):
-        headers = tuple(forwarding.request_headers(made, listener))
-        yield Location(match, pool=quote(pool.name), proxy=proxy(made, pool, Manner(headers)))
-
-
-def _redirects(made: Assembly, listener: Listener) -> Iterator[Site]:
-    if not listener.redirect_from:
-        return
-    port = next((bind.port for bind in listener.binds), 443)
-    suffix = "" if port == 443 else f":{port}"
-    # 308: a POST stays a POST.
-    answer = Answer(308, Syntax(f"https://$host{suffix}$request_uri"), Syntax("text/plain"))
-    yield _bare(
-        made,
-        listener._replace(tls=None),
-        tuple(line for bind in listener.redirect_from for line in listen_lines(bind)),
-        (*_acme(made, listener), Location(Syntax("/"), answer=answer)),
-    )._replace(names=tuple(map(quote, listener.hosts)))
-
-
-def _unclaimed(made: Assembly, sharing: tuple[Listener, ...], lines: tuple[Syntax, ...]) -> Site:
-    """Return the server block for hosts that no listener of an address has: probes by address, and 404."""
-    first = sharing[0]
-    routes = tuple(route for listener in sharing for route in listener.routes)
-    header = max(listener.timeouts.header for listener in sharing)
-    probed = first._replace(
-        routes=routes,
-        header_size=max(listener.header_size for listener in sharing),
-        timeouts=first.timeouts._replace(header=header),
-    )
-    site = _bare(made, probed, lines, (Location(Syntax("/"), answer=Answer(404)),))
-    site = site._replace(probes=tuple(status_locations(made, probed)))
-    http2 = first.http2 and has(made.settings.version, "http2_directive")
-    # Nobody's authority: who names no host, or another, is asked for no certificate.
-    tls = first.tls._replace(client_ca=None) if first.tls else None
-    return site._replace(tls=server_tls(tls), http2=http2)
-
-
-def _bare(
-    made: Assembly,
-    listener: Listener,
-    listens: tuple[Syntax, ...],
-    routes: tuple[Location, ...],
-) -> Site:
-    occasions = (*ALWAYS, *PROXIED, *TLS, *KEYS)
-    open_to_all = listener._replace(limits=(), auth=listener.auth._replace(clients=()))
-    return Site(
-        listener=listener.name,
-        listens=listens,
-        names=(),
-        http2=False,
-        tls=None,
-        max_body=size(listener.max_body),
-        buffer=size(_BODY_BUFFER),
-        settings=(
-            *_common_settings(made, open_to_all, Syntax('""')),
-            *_header_buffers(listener.header_size),
-            *_timeouts(listener.timeouts),
-        ),
-        routes=routes,
-        probes=(),
-        errors=error_pages(occasions),
-        answers=tuple(error_locations(made, occasions, ())),
-    )
