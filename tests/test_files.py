@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lbgen.files import compare, diff, write_files
+from lbgen.files import compare, diff, replace_file, write_files
 from lbgen.problems import LbgenError
 from lbgen.render import HEADER_MARK, RenderedFile
 
@@ -200,3 +200,15 @@ def test_a_new_file_has_the_mode_of_the_umask(tmp_path: Path) -> None:
     finally:
         os.umask(old)
     assert mode(tmp_path / "nginx.conf") == 0o600
+
+
+@pytest.mark.parametrize(("secret", "bits"), [(False, 0o755), (True, 0o700)])
+def test_a_new_folder_is_open_to_others_unless_it_holds_secrets(
+    tmp_path: Path, secret: bool, bits: int
+) -> None:
+    before = os.umask(0o022)
+    try:
+        replace_file(tmp_path / "new" / "a.conf", "text", secret=secret)
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "new") == bits

@@ -170,3 +170,18 @@ def test_a_home_without_room_is_left_and_the_conversation_is_counted() -> None:
     assert len(moved) == len(left) == 1
     assert room[0] < left[0] < room[1] < moved[0], "a prompt's home is left sooner than a conversation's"
     assert any(re.search(r"track-sc\d .* table chat$", line) for line in lines)
+
+
+def test_a_name_that_stands_for_servers_is_asked_for_again_and_again() -> None:
+    text = "pools: {chat: {engine: vllm, discover: {dns: vllm.example.org, port: 8000}}}"
+    found = sections(text)
+    assert "hold valid 10s" in found["resolvers dns:chat"]
+    assert any("resolvers dns:chat" in line for line in found["backend chat"])
+
+
+def test_a_balancer_that_learns_knows_itself() -> None:
+    """HAProxy takes the machine's name for its own otherwise, and no peer has that."""
+    found = sections(pool(strategy="prefix"))
+    (own,) = [line.split()[1] for line in found["global"] if line.startswith("localpeer")]
+    peers = next(lines for head, lines in found.items() if head.startswith("peers "))
+    assert [line.split()[1] for line in peers if line.startswith("peer ")] == [own]
