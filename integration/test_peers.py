@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
 from contextlib import ExitStack
 from itertools import count
@@ -18,7 +17,6 @@ from integration.conftest import renewed
 from integration.fleets import QUEUEING, SERVERS, Proxy, chat
 from integration.test_strategies import Running
 from integration.test_strategies import chat as asking
-from integration.waiting import eventually
 from lbgen.fleet.load import load
 from lbgen.fleet.source import Source
 from lbgen.lab import load as load_driver
@@ -103,29 +101,25 @@ class Shared:
     """Agents whose turns go to balancers by turns, and one balancer that is restarted in the middle."""
 
     def __init__(self, boxes: Sequence[Balancer], restarted: Balancer | None) -> None:
-        self._restarted = restarted
+        self._leaves = restarted
         self._up = list(boxes)
         self._open = dict.fromkeys((box.url for box in boxes), 0)
         self._answered = 0
         self._turns = count()
-        self._thread = threading.Thread(target=self._restart)
         self._script = Simulated(f"agents:sessions={AGENTS},turns={TURNS}").script(0, AGENTS * TURNS, SPEED)
         self.after: set[str] = set()
         """Who was asked after the restart."""
-        self._back = False
 
     def run(self) -> list[load_driver.Result]:
         planned = [one._replace(leaving=self._leave) for one in self._script.planned]
         driven = load_driver.run("", planned, most_late_s=PATIENCE_S, fresh=True, follow=self._follow)
-        results = asyncio.run(driven)
-        if self._restarted:
-            self._thread.join(PATIENCE_S)
-        return results
+        return asyncio.run(driven)
 
     def _leave(self, planned: load_driver.Planned) -> load_driver.Planned:
-        box = self._up[next(self._turns) % len(self._up)]
+        up = [box for box in self._up if box is not self._leaves or self._answered < AGENTS * TURNS // 3]
+        box = up[next(self._turns) % len(up)]
         self._open[box.url] += 1
-        if self._back:
+        if self._leaves is None:
             self.after.add(box.url)
         return planned._replace(path=box.url + planned.path)
 
@@ -133,21 +127,13 @@ class Shared:
         url = next(url for url in self._open if result.planned.path.startswith(url + "/"))
         self._open[url] -= 1
         self._answered += 1
-        if self._restarted and self._answered == AGENTS * TURNS // 3:
-            self._up.remove(self._restarted)
-            self._thread.start()
+        if self._leaves and self._answered >= AGENTS * TURNS // 3 and self._open[self._leaves.url] == 0:
+            self._leaves.container.restart(timeout=0)  # the driver stands still meanwhile
+            self._leaves.wait_ready("/lb/live")
+            self._leaves = None
         assert self._script.follow is not None
         following = self._script.follow(result)
         return following and following._replace(leaving=self._leave)
-
-    def _restart(self) -> None:
-        box = self._restarted
-        assert box is not None
-        eventually(lambda: self._open[box.url] == 0, PATIENCE_S, "nobody waits for it")
-        box.container.restart(timeout=0)
-        box.wait_ready("/lb/live")
-        self._up.append(box)
-        self._back = True
 
 
 def hits(mocks: Sequence[MockBox], shared: Shared) -> float:
