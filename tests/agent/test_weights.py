@@ -202,3 +202,12 @@ def test_two_readings_at_the_same_time_do_no_harm() -> None:
 def test_an_unknown_server() -> None:
     with pytest.raises(KeyError):
         Pool(("a",), 0.95).verdict("b", 0)
+
+
+def test_how_often_a_server_is_looked_at_does_not_change_its_speed() -> None:
+    pool = Pool(("often", "seldom"), 0.95)
+    for now in range(240):
+        for name, every in (("often", 1), ("seldom", 4)):
+            if now % every == 0:
+                pool.gauges[name].observe(Reading(20, 0, 0.5, 1_000.0 * now), now)
+    assert {percent(pool, name, 239.0) for name in pool.gauges} == {100}
