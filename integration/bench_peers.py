@@ -13,14 +13,13 @@ import socket
 import subprocess
 import tempfile
 import time
-import venv
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from integration.bench_loads import Bench, Running, Subject, favoured, options, tables
 from integration.bench_peer_files import SOURCES, file
 from integration.bench_strategies import SHORTEST, ours, programs, servers
+from integration.environments import environment
 from integration.fleets import THREE, Proxy
 from lbgen.lab.boxes import fetch
 from lbgen.lab.rig import Rig
@@ -57,18 +56,6 @@ ROUTERS = (
 )  # fmt: skip
 
 
-def environment(router: Router) -> Path:
-    """Return the folder of programs of a virtual environment with the router, made when it is not there."""
-    folder = Path(tempfile.gettempdir()) / f"lbgen-peers-{router.package}-{router.version}"
-    ready = folder / "ready"
-    if not ready.exists():
-        venv.create(folder, clear=True, with_pip=True)
-        wanted = f"{router.package}=={router.version}"
-        subprocess.run([folder / "bin/python", "-m", "pip", "install", "--quiet", wanted], check=True)
-        ready.touch()
-    return folder / "bin"
-
-
 def routed(router: Router, policy: str) -> Subject:
     """Return a row for a router, which logs as little as it can and is else as it comes."""
 
@@ -80,7 +67,7 @@ def routed(router: Router, policy: str) -> Subject:
         words += ["--prometheus-port", str(metrics)]
         urls = ["--worker-urls", *(mock.url for mock in mocks)]
         with tempfile.TemporaryFile() as log:
-            command = [str(environment(router) / program), *words, *urls]
+            command = [str(environment(router.package, router.version) / program), *words, *urls]
             process = subprocess.Popen(command, stdout=log, stderr=log)
             try:
                 _wait(process, f"http://127.0.0.1:{port}")
