@@ -88,7 +88,8 @@ def test_links_lead_somewhere_in_the_repository_too(page: Path) -> None:
 def test_the_architecture_names_every_floor_and_package() -> None:
     text = (DOCS / "architecture.md").read_text()
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    (floors,) = [found["layers"] for found in settings["tool"]["importlinter"]["contracts"]]
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    (floors,) = [found["layers"] for found in contracts if found["name"].startswith("A floor imports")]
     named = {name for floor in floors for name in re.findall(r"lbgen\.(\w+)", floor)}
     assert [name for name in sorted(named) if f"`{name}`" not in text] == []
 
