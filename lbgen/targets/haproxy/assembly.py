@@ -35,7 +35,8 @@ class Assembly:
         self._secrets = secrets
         # `default-path config` stands in `global`, which only a whole file has.
         self._folder = "" if whole else f"{self.settings.directory}/"
-        self.named_files = bool(self.settings.raw)
+        tls = [*(one.tls for one in fleet.listeners), *(one.tls for one in fleet.pools)]
+        self.named_files = bool(self.settings.raw) or any(tls)
         """True: some line names a file beside this one, or may."""
         self._values: dict[Secret, str] = {}
         self._stored: dict[tuple[str, str], str] = {}
