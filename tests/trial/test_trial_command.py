@@ -201,7 +201,7 @@ def test_bad_options_cost_no_time(bench: Bench, words: list[str], said: str) -> 
 @pytest.mark.parametrize(("seconds", "said"), [(3_500, 0), (4_000, 1)])
 def test_a_long_trial_is_announced(seconds: float, said: int, capsys: pytest.CaptureFixture[str]) -> None:
     row = SimpleNamespace(runs=[SimpleNamespace(duration_s=seconds)])
-    made: Any = SimpleNamespace(predictions=[SimpleNamespace(rows=[row, row])], speed=2.0)
+    made: Any = SimpleNamespace(predictions=[SimpleNamespace(rows=[row, row])], speed=2.0, beside=None)
     trial._expect_an_end(Console(), made)
     assert capsys.readouterr().err.count("all runs together take about 1.11 hours") == said
 

@@ -68,7 +68,7 @@ def _settings(made: Assembly, pool: Pool) -> Iterator[str]:
     yield from balance(made.fleet, pool, made.settings)
     yield from timeouts(connect=pool.timeouts.connect or 3_000, server=server_timeout(pool.timeouts))
     if _queues(pool):
-        yield f"timeout queue {duration(pool.queue.timeout)}"
+        yield from timeouts(queue=pool.queue.timeout)
     if not made.whole or any(one.tunnels(route) for one in made.fleet.listeners for route in one.routes):
         yield f"timeout tunnel {duration(pool.timeouts.tunnel or 3_600_000)}"
     yield from retry_lines(pool, made.settings)

@@ -42,7 +42,8 @@ def frontend_name(listener: str) -> str:
 
 
 DEFAULT_TIMEOUTS = {
-    "connect": 3_000, "client": 600_000, "server": 600_000, "http-request": 60_000, "http-keep-alive": 75_000,
+    "connect": 3_000, "queue": 60_000, "client": 600_000, "server": 600_000, "http-request": 60_000,
+    "http-keep-alive": 75_000,
 }  # fmt: skip
 """Milliseconds, in `defaults`: sections say what is different."""
 
