@@ -31,7 +31,7 @@ def shared_address(fleet: Fleet) -> Iterator[Finding]:
     first: dict[Address, Pool] = {}
     told: set[tuple[str, str]] = set()
     for pool in fleet.pools:
-        if len(pool.servers) == 1 and any(pool.admin):
+        if len(pool.servers) == 1 and (pool.admin.clients or pool.admin.networks):
             continue  # the way of whoever runs the engine to this one of its replicas
         for server in pool.servers:
             other = first.setdefault(server.address, pool)

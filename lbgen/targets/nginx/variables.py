@@ -46,9 +46,9 @@ def add_common_maps(made: Assembly) -> None:
 def _add_logged(made: Assembly) -> None:
     """Add the variable that keeps probes out of the access log."""
     listeners = made.fleet.listeners
-    alike = len({(one.status.live, one.status.ready) for one in listeners}) == 1
+    alone = len(listeners) == 1
     probes = [
-        f"{'' if alike else f'{listener.name} '}{path}"
+        f"{'' if alone else f'{listener.name} '}{path}"
         for listener in listeners
         for path in (listener.status.live, listener.status.ready)
         if path
@@ -57,7 +57,7 @@ def _add_logged(made: Assembly) -> None:
     if probes:
         paths = "|".join(map(escape_regex, dict.fromkeys(probes)))
         entries.append((regex_word(f"~^(?:{paths})(?:[?]|$)"), "0"))
-    made.map("$request_uri" if alike else '"$lb_listener $request_uri"', "$lb_in_log", entries)
+    made.map("$request_uri" if alone else '"$lb_listener $request_uri"', "$lb_in_log", entries)
 
 
 def add_server_map(made: Assembly) -> None:
