@@ -330,7 +330,7 @@ def test_a_model_that_is_unknown_or_out_of_sight(
 # pack, and the order of waiting
 
 
-on_queueing = pytest.mark.parametrize("module_proxy", QUEUEING, ids=str, indirect=True, scope="module")
+on_queueing = pytest.mark.parametrize("module_proxy", QUEUEING, ids=str, scope="module")
 
 
 @on_queueing
@@ -381,7 +381,6 @@ def test_priority_classes_are_served_in_order(running: Running) -> None:
     "module_proxy",
     [proxy for proxy in PROXIES if proxy.target == "nginx"],
     ids=str,
-    indirect=True,
     scope="module",
 )
 def test_nginx_names_what_to_use_instead(module_proxy: Proxy) -> None:
