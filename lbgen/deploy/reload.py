@@ -183,7 +183,7 @@ def _has_servers(fleet: Fleet, listener: Listener) -> bool:
 
 def runs_other(fleet: Fleet, target: str, names: AbstractSet[str]) -> bool:
     """Tell whether a listener's live probe answers, and with the name of other files than these."""
-    asked_ones = (listener for listener in fleet.listeners if not _unseen(listener, min(names)))
+    asked_ones = (listener for listener in fleet.listeners if not _unseen(listener, min(names, default="")))
     found = (_live(listener, target)[0] for listener in asked_ones)
     return any(other not in {"", *names} for other in found)
 
