@@ -14,6 +14,7 @@ import random
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import TYPE_CHECKING, NamedTuple
 
 import aiohttp
@@ -206,7 +207,7 @@ async def send(client: aiohttp.ClientSession, url: str, planned: Planned, begin:
     headers: LooseHeaders = {"content-type": "application/json", **planned.headers}
     try:
         async with client.post(
-            f"{url}{planned.path}", data=json.dumps(body), headers=headers,
+            f"{url}{planned.path}", data=BytesIO(json.dumps(body).encode()), headers=headers,
             server_hostname=planned.server_name,
         ) as answer:  # fmt: skip
             result.status, result.headers = answer.status, answer.headers
