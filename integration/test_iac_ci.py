@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import sys
@@ -110,7 +111,7 @@ def test_a_change_is_checked_planned_tried_and_commented(runner: Runner, images:
     (call,) = [one for one in calls(runner) if one.startswith("gh ")]
     body = Path(call.rpartition(" ")[2])
     assert call.startswith("gh pr comment 7 --body-file ")
-    assert re.search(r"max_in_flight \S+ → 16", body.read_text())
+    assert re.search(r"max_in_flight \S+ → 16", html.unescape(body.read_text()))
     assert (runner.workspace / "lbgen.sarif").exists()
     # The files were not rendered anew, and that is what the last step is for.
     assert ended["Compare the committed files"][0].code == 1
