@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.problems import LbgenError
 from lbgen.simulate.answers.study import Plan
 from lbgen.simulate.runs.run import run
+from lbgen.simulate.runs.statistics import Quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -129,23 +130,13 @@ FIGURES: Mapping[str, Figure] = {
 
 def _pairs(rows: Pairs) -> Iterator[Pair]:
     for name, (measured, predicted) in FIGURES.items():
-        both = [
-            (value, predicted(request)) for turn, request in rows if (value := measured(turn)) is not None
-        ]
-        for share in (50, 99):
-            yield Pair(
-                f"{name}_p{share}",
-                _quantile([one for one, _ in both], share),
-                _quantile([one for _, one in both], share),
-            )
-
-
-def _quantile(values: list[float], share: int) -> float | None:
-    """Return a percentile (nearest rank); None for no values."""
-    if not values:
-        return None
-    values.sort()
-    return values[min(len(values) - 1, -(-share * len(values) // 100) - 1)]
+        values, expected = Quantiles(), Quantiles()
+        for turn, request in rows:
+            if (value := measured(turn)) is not None:
+                values.add(value)
+                expected.add(predicted(request))
+        for share, one, other in zip((50, 99), values.at(0.5, 0.99), expected.at(0.5, 0.99), strict=True):
+            yield Pair(f"{name}_p{share}", one, other)
 
 
 def _length(rows: Pairs) -> float:
