@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
+
+from integration.background import Background
 
 WORDS = ("One ", "piece ", "after ", "the ", "other.")
 
 
-class AnthropicServer(ThreadingHTTPServer):
+class AnthropicServer(Background, ThreadingHTTPServer):
     """One server; a context manager."""
-
-    daemon_threads = True
 
     def __init__(self, address: str) -> None:
         super().__init__((address, 0), _Handler)
@@ -22,14 +22,6 @@ class AnthropicServer(ThreadingHTTPServer):
         """The headers of each request, names in lower case."""
         self.go_on = threading.Event()
         """A stream's first word goes out at once, the others when this is set."""
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-        self.server_close()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
+
+from integration.background import Background
 
 
-class AskedService(ThreadingHTTPServer):
+class AskedService(Background, ThreadingHTTPServer):
     """Lets `Bearer good` in, fails at `Bearer broken`, and remembers what it was asked; a context manager."""
-
-    daemon_threads = True
 
     def __init__(self, address: str) -> None:
         super().__init__((address, 0), _Asked)
         self.url = f"http://{address}:{self.server_port}/check"
         self.questions: list[tuple[str, dict[str, str]]] = []
         """Paths, and headers with names in lower case."""
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-        self.server_close()
 
 
 class _Asked(BaseHTTPRequestHandler):

@@ -18,7 +18,7 @@ from integration.turns import (  # noqa: F401 - hooks
     pytest_sessionstart,
 )
 from lbgen.lab.problems import RigError
-from lbgen.lab.rig import Rig
+from lbgen.lab.rig import Rig, connect
 from tests.no_skip import pytest_runtest_makereport  # noqa: F401 - a hook
 from tests.turns import pytest_collection_modifyitems, pytest_xdist_auto_num_workers  # noqa: F401 - hooks
 
@@ -64,6 +64,18 @@ def renewed(mocks: list[MockBox], **settings: object) -> list[MockBox]:
         mock.configure(**({"slots": 32, "speed": 1.0, "chunk_s": 0.01} | settings))
         mock.reset()
     return mocks
+
+
+@pytest.fixture(scope="session")
+def images() -> list[str]:
+    """Options of `lbgen trial` that name the local images, where Docker is there."""
+    try:
+        connect()
+        named = {"nginx": resolve("bookworm", "nginx"), "haproxy": resolve("bookworm", "haproxy"),
+                 "mock": resolve("bookworm", "python")}  # fmt: skip
+    except (RigError, ImageError) as error:
+        pytest.skip(str(error))
+    return [f"--image={program}={image}" for program, image in named.items()]
 
 
 @pytest.fixture(scope="session")

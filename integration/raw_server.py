@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import socketserver
-import threading
 import time
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
+
+from integration.background import Background
 
 if TYPE_CHECKING:
     import socket
 
 
-class Noting(socketserver.ThreadingTCPServer):
+class Noting(Background):
     """Answers requests with ``Content-Length`` or in chunks once they have ended; a context manager."""
 
     allow_reuse_address = True
-    daemon_threads = True
 
     def __init__(self, address: str) -> None:
         super().__init__((address, 0), _Connection)
         self.address = f"{address}:{self.socket.getsockname()[1]}"
         self.arrived: list[tuple[float, int]] = []
         """When, and how many bytes had come by then: of all connections, of headers and bodies."""
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-        self.server_close()
 
 
 class _Connection(socketserver.BaseRequestHandler):

@@ -6,21 +6,21 @@ Each knows what it began itself, and answers 404 to what another one did.
 from __future__ import annotations
 
 import json
-import threading
 import time
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
+
+from integration.background import Background
 
 BUSY_S = 0.03
 """How long an answer takes, so that requests overlap."""
 MCP = "Mcp-Session-Id"
 
 
-class StatefulServer(ThreadingHTTPServer):
+class StatefulServer(Background, ThreadingHTTPServer):
     """One server; a context manager."""
 
-    daemon_threads = True
     request_queue_size = 256
 
     def __init__(self, address: str) -> None:
@@ -28,16 +28,8 @@ class StatefulServer(ThreadingHTTPServer):
         self.address = f"{address}:{self.server_port}"
         self.known: set[str] = set()
 
-    def __enter__(self) -> Self:
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
     def handle_error(self, *_: object) -> None:
         """Say nothing of health checks that hang up."""
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-        self.server_close()
 
 
 class _Handler(BaseHTTPRequestHandler):

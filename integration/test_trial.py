@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from integration.debian import ImageError
 from integration.fleets import TARGETS, chat
-from integration.images import resolve
 from integration.waiting import eventually
 from lbgen.checker.certificate import throwaway_bundle
-from lbgen.lab.problems import RigError
 from lbgen.lab.rig import LABEL, connect, sweep
 
 if TYPE_CHECKING:
@@ -46,18 +43,6 @@ ENTRYPOINT ["/docker-entrypoint.sh"]
 STOPSIGNAL SIGQUIT
 """,
 }
-
-
-@pytest.fixture(scope="module")
-def images() -> list[str]:
-    """Options that name the local images, where Docker is there."""
-    try:
-        connect()
-        named = {"nginx": resolve("bookworm", "nginx"), "haproxy": resolve("bookworm", "haproxy"),
-                 "mock": resolve("bookworm", "python")}  # fmt: skip
-    except (RigError, ImageError) as error:
-        pytest.skip(str(error))
-    return [f"--image={program}={image}" for program, image in named.items()]
 
 
 @pytest.mark.parametrize("target", TARGETS)

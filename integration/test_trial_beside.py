@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from integration.debian import ImageError
 from integration.fleets import chat
-from integration.images import resolve
-from lbgen.lab.problems import RigError
-from lbgen.lab.rig import connect
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,18 +88,6 @@ backend gpus
 backend pages
 	server web www.example.org:80
 """
-
-
-@pytest.fixture(scope="module")
-def images() -> list[str]:
-    """Options that name the local images, where Docker is there."""
-    try:
-        connect()
-        named = {"nginx": resolve("bookworm", "nginx"), "haproxy": resolve("bookworm", "haproxy"),
-                 "mock": resolve("bookworm", "python")}  # fmt: skip
-    except (RigError, ImageError) as error:
-        pytest.skip(str(error))
-    return [f"--image={program}={image}" for program, image in named.items()]
 
 
 def trial(
