@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 
 from integration.bodies import HOSTILE, ORDINARY  # noqa: E402 - runs also as a file
 from lbgen.fleet.load import load  # noqa: E402
-from lbgen.fleet.source import Source  # noqa: E402
+from lbgen.fleet.text.source import Source  # noqa: E402
 from lbgen.render import render  # noqa: E402
 
 if TYPE_CHECKING:

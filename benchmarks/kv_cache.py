@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from lbgen.cli.kv_agent import KvAgent
+from lbgen.cli.predict.kv_agent import KvAgent
 from lbgen.simulate.load.request import Request
 from lbgen.simulate.load.workload import Bimodal, Generated, sizes
 from lbgen.simulate.runs.run import Task, sweep
 from lbgen.simulate.runs.statistics import interval
 from lbgen.simulate.servers.capacity import server_capacity
-from lbgen.simulate.servers.profiles import PROFILES, Profile
 from lbgen.simulate.servers.setup import QueueSetup, ServerSetup, Setup
+from lbgen.simulate.servers.step_times.profiles import PROFILES, Profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,8 @@ import click
 
 from lbgen.simulate.load.named import workload
 from lbgen.simulate.runs.run import Task, sweep
-from lbgen.simulate.servers.profiles import PROFILES
 from lbgen.simulate.servers.setup import QueueSetup, ServerSetup, Setup
+from lbgen.simulate.servers.step_times.profiles import PROFILES
 
 if TYPE_CHECKING:
     from lbgen.simulate.runs.result import Figures

@@ -19,8 +19,8 @@ import simpy
 from lbgen.simulate.load.workload import Bimodal
 from lbgen.simulate.runs.clock import Simulation
 from lbgen.simulate.servers.plain import in_turn
-from lbgen.simulate.servers.profiles import PROFILES
 from lbgen.simulate.servers.setup import ServerSetup, Setup
+from lbgen.simulate.servers.step_times.profiles import PROFILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -23,13 +23,13 @@ from integration.agreement_runs import QUEUE, STRATEGIES, Case, Kept, Run
 from integration.fleets import TARGETS, Proxy, chat
 from integration.images import GENERATIONS, resolve, versions
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
-from lbgen.lab.trial import agreement
+from lbgen.fleet.text.source import Source
+from lbgen.lab.trial.asked.planning import plan
+from lbgen.lab.trial.asked.speed import FASTEST
 from lbgen.lab.trial.conduct import conduct
-from lbgen.lab.trial.containers import Containers
-from lbgen.lab.trial.planning import plan
-from lbgen.lab.trial.processes import Processes
-from lbgen.lab.trial.speed import FASTEST
+from lbgen.lab.trial.results import agreement
+from lbgen.lab.trial.stage.containers import Containers
+from lbgen.lab.trial.stage.processes import Processes
 from lbgen.simulate.answers.study import Plan, Question
 from lbgen.simulate.load.named import workload
 from lbgen.simulate.runs.chance import replicas
@@ -39,7 +39,7 @@ from lbgen.simulate.runs.run import Task, sweep
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lbgen.lab.trial.agreement import Gap
+    from lbgen.lab.trial.results.agreement import Gap
     from lbgen.simulate.runs.result import Figures
 
 LOADS = (0.5, 0.8, 0.9)

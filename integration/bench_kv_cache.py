@@ -32,7 +32,7 @@ from lbgen.lab.rig import Rig
 from lbgen.simulate.load.workload import Sizes
 from lbgen.simulate.runs.statistics import interval
 from lbgen.simulate.servers.capacity import server_capacity
-from lbgen.simulate.servers.profiles import PROFILES, Profile
+from lbgen.simulate.servers.step_times.profiles import PROFILES, Profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.lab.load import Planned
-from lbgen.lab.trial.prompts import messages_of
+from lbgen.lab.trial.load.prompts import messages_of
 from lbgen.simulate.load.named import workload
 from lbgen.simulate.load.request import UNSET, Request
 

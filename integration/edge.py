@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from integration.fleets import NO_SECRETS, TARGETS, Proxy, files
-from lbgen.lab.echo import HEADER as ECHO
+from lbgen.lab.mock.echo import HEADER as ECHO
 from lbgen.render import RenderedFile
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Got(NamedTuple):
     """Names in lower case; the values of several headers of one name joined by a comma."""
     body: bytes
     seen: Any = None
-    """What the server saw (see `lbgen.lab.echo`), without what differs from one request to the next."""
+    """What the server saw (see `lbgen.lab.mock.echo`), without what differs from one request to the next."""
 
     @property
     def server(self) -> str:

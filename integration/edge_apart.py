@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from integration import test_edge_tls as certificates
 from integration.edge import Ask, send
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.render import RenderedFile
 from lbgen.targets.nginx.features import has
 from lbgen.vocabulary import Version

@@ -21,10 +21,10 @@ import yaml
 
 from integration.waiting import eventually
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets
-from lbgen.targets.envoy.program import PROGRAM
+from lbgen.targets.envoy.process.program import PROGRAM
 from tests.ports import free_port
 
 if TYPE_CHECKING:

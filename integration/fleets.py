@@ -12,7 +12,7 @@ import yaml
 from integration import envoys
 from integration.images import GENERATIONS, resolve
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import yaml
 
 from integration.waiting import eventually
-from lbgen.deploy.running import RunningServer, running
-from lbgen.deploy.runtime_socket import RuntimeSocket
+from lbgen.deploy.runtime.running import RunningServer, running
+from lbgen.deploy.runtime.runtime_socket import RuntimeSocket
 from lbgen.lab import load
 from lbgen.lab.owners import owner
 from lbgen.lab.rig import LABEL, command_of, connect

@@ -11,7 +11,7 @@ from integration.envoy_site import program
 from lbgen.checker.check import check_target
 from lbgen.checker.programs import Choice
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 
 if TYPE_CHECKING:
     from lbgen.checker.spec import Verdict

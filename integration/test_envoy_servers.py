@@ -79,7 +79,7 @@ def test_tls_by_the_systems_authorities(tls: object, tmp_path: Path, monkeypatch
     try:
         with running({"pools": {"chat": one}}, tmp_path) as site:
             assert site.ask("/v1/x").status == 503, "nobody signed the certificate"
-        monkeypatch.setattr("lbgen.targets.envoy.server_tls.SYSTEM_CA", str(certificate))
+        monkeypatch.setattr("lbgen.targets.envoy.pools.server_tls.SYSTEM_CA", str(certificate))
         with running({"pools": {"chat": one}}, tmp_path) as site:
             assert site.ask("/v1/x").status == 200
     finally:

@@ -98,7 +98,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         "volumes": [f".{CODE_FOLDER}:{CODE_FOLDER}:ro"],
         "stop_grace_period": "1s",
     }
-    command = ["python3", "-m", "lbgen.lab.mock_gpu", "--port=8000"]
+    command = ["python3", "-m", "lbgen.lab.mock.mock_gpu", "--port=8000"]
     value = {"services": {name: {**engine, "command": [*command, f"--name={name}"]} for name in MOCKS}}
     (folder / "compose.yaml").write_text(yaml.safe_dump(value))
     with up(Project(folder, f"lbgen-services-{uuid.uuid4().hex[:8]}", {})) as project:

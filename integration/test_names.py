@@ -11,7 +11,7 @@ from integration.fleets import PROXIES, THREE, Proxy, chat
 from integration.name_server import NameServer
 from integration.waiting import eventually
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.lab.boxes import fetch
 from lbgen.targets.nginx.features import FEATURES
 

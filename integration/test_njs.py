@@ -15,7 +15,7 @@ from integration.conftest import renewed
 from integration.conversations import NAMES, expect_homes_on_all_servers, servers_of, turns
 from integration.fleets import SERVERS, Proxy, files
 from integration.test_strategies import Running, paced
-from lbgen.lab.pace import HEADER as PACE
+from lbgen.lab.mock.pace import HEADER as PACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

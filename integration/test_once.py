@@ -11,7 +11,7 @@ import pytest
 from integration.conftest import renewed
 from integration.fleets import THREE, Proxy, chat
 from lbgen.fleet.load import load as load_fleet
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.lab import load
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from integration.fleets import QUEUEING, SERVERS, Proxy, chat
 from integration.test_strategies import Running
 from integration.test_strategies import chat as asking
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.lab import load as load_driver
 from lbgen.render import render
 

@@ -14,7 +14,7 @@ from integration.fleets import EVERY, Proxy
 from lbgen.checker import check_target, vulnerabilities
 from lbgen.checker.programs import Choice
 from lbgen.fleet.load import Loaded, load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

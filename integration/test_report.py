@@ -11,7 +11,7 @@ import pytest
 from integration import browser
 from integration.browser import Seen, View
 from lbgen.cli.guard import run
-from lbgen.lab.trial.page import page as page_of_trial
+from lbgen.lab.trial.results.page import page as page_of_trial
 from lbgen.render import builtin_templates
 from tests.trial.trials import made_up
 

@@ -13,7 +13,7 @@ import pytest
 from integration.fleets import on_one_queueing, on_queueing
 from integration.runtime_site import ROOT, Load, Runtime, begun_after, now, runtime
 from integration.waiting import eventually
-from lbgen.deploy.runtime_socket import RuntimeSocket
+from lbgen.deploy.runtime.runtime_socket import RuntimeSocket
 from tests.ports import free_port
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import yaml
 from integration.fleets import ONE_EACH, on_one_queueing, on_queueing
 from integration.runtime_site import ROOT, Load, Runtime, runtime
 from integration.waiting import eventually
-from lbgen.deploy.runtime_socket import RuntimeSocket
+from lbgen.deploy.runtime.runtime_socket import RuntimeSocket
 from tests.ports import free_port
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ import pytest
 from integration.conftest import renewed
 from integration.fleets import PROXIES, QUEUEING, SERVERS, Proxy, files
 from lbgen.fleet.load import load as load_fleet
-from lbgen.fleet.source import Source
-from lbgen.lab import echo, load
-from lbgen.lab.pace import HEADER as PACE
+from lbgen.fleet.text.source import Source
+from lbgen.lab import load
+from lbgen.lab.mock import echo
+from lbgen.lab.mock.pace import HEADER as PACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

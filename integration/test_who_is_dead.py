@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from integration.fleets import Proxy, chat
-from lbgen.lab.echo import HEADER as ECHO
+from lbgen.lab.mock.echo import HEADER as ECHO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

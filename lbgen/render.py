@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from lbgen.fleet.merged import merged_text
+from lbgen.fleet.layers.merged import merged_text
 from lbgen.fleet.shares import shared_out
-from lbgen.fleet.source import paused_collector
+from lbgen.fleet.text.source import paused_collector
 from lbgen.problems import LbgenError
 from lbgen.reading import opened
 from lbgen.secret_values import RealSecrets
-from lbgen.targets.answers import files_mark
+from lbgen.targets.common.answers import files_mark
 from lbgen.targets.registry import TARGETS
 from lbgen.targets.spec import Part, Syntax
 

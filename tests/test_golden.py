@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets
 

@@ -123,12 +123,12 @@ def test_a_strategy_is_a_file_a_line_and_a_row_for_each_target(tree: Path) -> No
     edit(strategies / "registry.py", "for strategy in (", "for strategy in (BY_TURNS, ")
     row = 'STRATEGIES: Mapping[str, Way] = {\n    "by_turns": Way(_always, '
     edit(
-        tree / "lbgen/targets/nginx/strategies.py",
+        tree / "lbgen/targets/nginx/pools/strategies.py",
         "STRATEGIES: Mapping[str, Way] = {",
         f'{row}lambda _made, _pool: Syntax("random")),',
     )
     edit(
-        tree / "lbgen/targets/haproxy/strategies.py",
+        tree / "lbgen/targets/haproxy/pools/strategies.py",
         "STRATEGIES: Mapping[str, Way] = {",
         f'{row}_by("static-rr")),',
     )
@@ -149,8 +149,8 @@ def test_a_rule_is_a_function_under_a_code(tree: Path) -> None:
     (rules / "example.py").write_text(RULE)
     edit(
         rules / "registry.py",
-        "from lbgen.fleet.rules.exposure",
-        "from lbgen.fleet.rules.example import RULES as EXAMPLE\nfrom lbgen.fleet.rules.exposure",
+        "from lbgen.fleet.rules.edge.exposure",
+        "from lbgen.fleet.rules.example import RULES as EXAMPLE\nfrom lbgen.fleet.rules.edge.exposure",
     )
     edit(rules / "registry.py", '    "Routes"', '    "Example": EXAMPLE,\n    "Routes"')
     done = lbgen(tree, "check", "fleet.yaml", "--binary", "none", "--set", "pools.chat.strategy=least_conn")
@@ -229,8 +229,12 @@ def test_an_engine_is_an_entry(tree: Path) -> None:
 
 
 def test_a_command_is_a_file_and_a_line(tree: Path) -> None:
-    (tree / "lbgen/cli/count.py").write_text(COMMAND)
-    edit(tree / "lbgen/cli/app.py", '    "render":', '    "count": "Count the servers.",\n    "render":')
+    (tree / "lbgen/cli/operate/count.py").write_text(COMMAND)
+    edit(
+        tree / "lbgen/cli/app.py",
+        '            "render":',
+        '            "count": "Count the servers.",\n            "render":',
+    )
     edit(tree / "fleet.yaml", "by_turns", "round_robin")
     done = lbgen(tree, "count", "fleet.yaml")
     assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
@@ -249,7 +253,7 @@ def test_a_key_is_a_field_and_its_places(tree: Path) -> None:
         "        allow_empty=",
         '        owner=values["owner"],\n        allow_empty=',
     )
-    edit(tree / "lbgen/fleet/written.py", '{"allow_empty":', '{"owner": pool.owner, "allow_empty":')
+    edit(tree / "lbgen/fleet/written/written.py", '{"allow_empty":', '{"owner": pool.owner, "allow_empty":')
     edit(tree / "fleet.yaml", "by_turns", "round_robin")
     assert "owner: nobody" in lbgen(tree, "show", "fleet.yaml").stdout
     shown = lbgen(tree, "show", "fleet.yaml", "--set", "pools.chat.owner=search")

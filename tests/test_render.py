@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lbgen.model import Fleet, Secret
 from lbgen.problems import LbgenError
 from lbgen.render import RenderedFile, render
-from lbgen.targets.answers import files_named
+from lbgen.targets.common.answers import files_named
 from lbgen.targets.registry import TARGETS
 from tests import factory
 

@@ -13,28 +13,51 @@ from lbgen.cli.options import global_options, nearest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-COMMANDS: Mapping[str, str] = {
-    "init": "Write a commented fleet file to start from.",
-    "render": "Render configuration files from a fleet file.",
-    "check": "Check a fleet file, and the files rendered from it with the real programs.",
-    "audit": "Find settings in an existing nginx.conf or haproxy.cfg that harm LLM requests.",
-    "show": "Show a fleet with every default filled in.",
-    "schema": "Print the JSON Schema of the fleet file.",
-    "import": "Convert an existing nginx.conf or haproxy.cfg into a fleet file.",
-    "simulate": "Predict by simulation how strategies perform for a pool.",
-    "size": "Find by simulation how many servers an objective needs.",
-    "calibrate": "Measure the speed of a running engine and write it as a profile.",
-    "trial": "Measure strategies with the real balancers in front of mock GPU servers.",
-    "mock-gpu": "Run mock GPU servers.",
-    "plan": "Show what applying a fleet would change, by pools and servers.",
-    "apply": "Apply a fleet: check, replace the files, reload, verify; roll back on failure.",
-    "drain": "Take a server out of rotation at run time and wait for its last request.",
-    "undrain": "Return a drained server to rotation at run time.",
-    "status": "Show the running servers: state, requests in flight, queue, rate, last check.",
-    "agent": "Read engine metrics and answer HAProxy's agent checks with weights and caps.",
-    "completion": "Print a shell's completion script.",
+GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "describe": (
+        "Fleet files",
+        {
+            "init": "Write a commented fleet file to start from.",
+            "import": "Convert an existing nginx.conf or haproxy.cfg into a fleet file.",
+            "audit": "Find settings in an existing nginx.conf or haproxy.cfg that harm LLM requests.",
+            "check": "Check a fleet file, and the files rendered from it with the real programs.",
+            "show": "Show a fleet with every default filled in.",
+            "schema": "Print the JSON Schema of the fleet file.",
+        },
+    ),
+    "predict": (
+        "Predictions and measurements",
+        {
+            "simulate": "Predict by simulation how strategies perform for a pool.",
+            "size": "Find by simulation how many servers an objective needs.",
+            "calibrate": "Measure the speed of a running engine and write it as a profile.",
+            "trial": "Measure strategies with the real balancers in front of mock GPU servers.",
+            "mock-gpu": "Run mock GPU servers.",
+        },
+    ),
+    "operate": (
+        "Balancers",
+        {
+            "render": "Render configuration files from a fleet file.",
+            "plan": "Show what applying a fleet would change, by pools and servers.",
+            "apply": "Apply a fleet: check, replace the files, reload, verify; roll back on failure.",
+            "status": "Show the running servers: state, requests in flight, queue, rate, last check.",
+            "drain": "Take a server out of rotation at run time and wait for its last request.",
+            "undrain": "Return a drained server to rotation at run time.",
+            "agent": "Read engine metrics and answer HAProxy's agent checks with weights and caps.",
+        },
+    ),
+    "help": ("Shell", {"completion": "Print a shell's completion script."}),
 }
-"""What each command does. NAME is `command` in ``lbgen/cli/NAME.py``; a new one is one line here."""
+"""Commands by folder: its heading, and what each command does.
+
+NAME is `command` in ``lbgen/cli/FOLDER/NAME.py``; a new one is one line here.
+"""
+
+COMMANDS: Mapping[str, str] = {
+    name: does for _, commands in GROUPS.values() for name, does in commands.items()
+}
+"""What each command does."""
 
 _MODULES = {"import": "import_fleet"}
 """Commands whose name no module can have."""
@@ -58,7 +81,7 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"lbgen.cli.{module_name(cmd_name)}")
+        module = import_module(module_name(cmd_name))
         return cast("click.Command", module.command)
 
     def resolve_command(
@@ -72,13 +95,16 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table, without importing a single command."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        width = max(map(len, COMMANDS))
+        for heading, commands in GROUPS.values():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), does) for name, does in commands.items()])
 
 
 def module_name(command: str) -> str:
-    """Return the module of a command, below ``lbgen.cli``."""
-    return _MODULES.get(command, command.replace("-", "_"))
+    """Return the module of a command."""
+    folder = next(folder for folder, (_, commands) in GROUPS.items() if command in commands)
+    return f"lbgen.cli.{folder}.{_MODULES.get(command, command.replace('-', '_'))}"
 
 
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

@@ -9,12 +9,12 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.fleet.confidential import is_confidential
-from lbgen.fleet.source import parsed, paused_collector
+from lbgen.fleet.text.source import parsed, paused_collector
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from lbgen.fleet.source import Node, Source
+    from lbgen.fleet.text.source import Node, Source
     from lbgen.problems import Path
 
 _PLAIN_WORDS = {"none", "all", "strip", "pass", "null", "~", "true", "false"}

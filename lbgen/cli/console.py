@@ -11,7 +11,7 @@ from lbgen.problems import Severity, printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from lbgen.fleet.source import Source
+    from lbgen.fleet.text.source import Source
     from lbgen.problems import Problem
 
 _STYLES = {

@@ -10,7 +10,7 @@ import click
 
 from lbgen.cli.options import nearest
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.problems import FleetError, LbgenError
 from lbgen.reading import MOST, opened
 from lbgen.targets.registry import TARGETS

@@ -53,7 +53,7 @@ class Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's examples, then what it has to add."""
-        from lbgen.cli.examples import EXAMPLES  # noqa: PLC0415 - only somebody who asks for help needs them
+        from lbgen.cli.help.examples import EXAMPLES  # noqa: PLC0415 - only somebody who asks for help needs them
 
         with formatter.section("Examples"):
             for line in EXAMPLES.get(ctx.info_name or "", ()):

@@ -17,7 +17,7 @@ from lbgen.problems import Severity, path_text, printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from lbgen.fleet.source import Source
+    from lbgen.fleet.text.source import Source
     from lbgen.problems import Problem
 
 _RED, _YELLOW, _BOLD, _DIM, _CYAN, _PLAIN = (

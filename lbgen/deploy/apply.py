@@ -14,18 +14,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.deploy.backup import BACKUP, Backup
-from lbgen.deploy.changes import restarts
-from lbgen.deploy.in_step import changed, loaded, names_for
-from lbgen.deploy.kept import through_reload
-from lbgen.deploy.live import change, obstacle
 from lbgen.deploy.lock import RefusedError, locked
-from lbgen.deploy.plan import MAX_CHANGE, make_plan
+from lbgen.deploy.planning.changes import restarts
+from lbgen.deploy.planning.plan import MAX_CHANGE, make_plan
 from lbgen.deploy.reload import HungError
-from lbgen.deploy.watched_files import files_with_held
+from lbgen.deploy.runtime.in_step import changed, loaded, names_for
+from lbgen.deploy.runtime.kept import through_reload
+from lbgen.deploy.runtime.live import change, obstacle
+from lbgen.deploy.runtime.watched_files import files_with_held
 from lbgen.files import has_header, tidy, write_files
 from lbgen.problems import LbgenError
 from lbgen.reading import read_text
-from lbgen.targets.answers import files_named
+from lbgen.targets.common.answers import files_named
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from lbgen.deploy.changes import Render
-    from lbgen.deploy.plan import Plan
+    from lbgen.deploy.planning.changes import Render
+    from lbgen.deploy.planning.plan import Plan
     from lbgen.deploy.reload import Reload
     from lbgen.render import RenderedFile
     from lbgen.targets.inventory import Inventory

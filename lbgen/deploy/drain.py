@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from lbgen.deploy.running import FORCED_DRAIN, FORCED_MAINT, running
-from lbgen.deploy.runtime_socket import RuntimeSocket
+from lbgen.deploy.runtime.running import FORCED_DRAIN, FORCED_MAINT, running
+from lbgen.deploy.runtime.runtime_socket import RuntimeSocket
 from lbgen.problems import LbgenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from lbgen.deploy.running import RunningServer
+    from lbgen.deploy.runtime.running import RunningServer
 
 POLL_S = 0.5
 SETTLE_S = 0.1

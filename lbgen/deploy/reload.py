@@ -14,11 +14,11 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.deploy.asking import asked, place_of, reason_of, url_of
-from lbgen.deploy.runtime_socket import RuntimeSocket
+from lbgen.deploy.runtime.runtime_socket import RuntimeSocket
 from lbgen.model import State
 from lbgen.problems import LbgenError
 from lbgen.reading import read_text
-from lbgen.targets.answers import files_named
+from lbgen.targets.common.answers import files_named
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:

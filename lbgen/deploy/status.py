@@ -7,17 +7,17 @@ from base64 import b64encode
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.deploy.differences import Difference, differences
-from lbgen.deploy.running import pools_of, servers_of
-from lbgen.deploy.runtime_socket import RuntimeSocket
+from lbgen.deploy.runtime.differences import Difference, differences
+from lbgen.deploy.runtime.running import pools_of, servers_of
+from lbgen.deploy.runtime.runtime_socket import RuntimeSocket
 from lbgen.problems import LbgenError
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from lbgen.deploy.running import RunningPool, RunningServer
-    from lbgen.deploy.watched_files import Watcher
+    from lbgen.deploy.runtime.running import RunningPool, RunningServer
+    from lbgen.deploy.runtime.watched_files import Watcher
     from lbgen.model import Metrics
     from lbgen.secret_values import RealSecrets
     from lbgen.targets.inventory import Inventory, ServerEntry

@@ -9,7 +9,7 @@ from lbgen.fields import shown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from lbgen.fleet.source import Document, Node
+    from lbgen.fleet.text.source import Document, Node
     from lbgen.problems import Path, Problem
 
 

@@ -6,10 +6,13 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.fleet.build import build
-from lbgen.fleet.combine import combine
 from lbgen.fleet.confidential import discreet
-from lbgen.fleet.ignores import without_ignored
-from lbgen.fleet.placing import (
+from lbgen.fleet.layers.combine import combine
+from lbgen.fleet.rules import check
+from lbgen.fleet.schema import FLEET
+from lbgen.fleet.shares import warnings as share_warnings
+from lbgen.fleet.text.ignores import without_ignored
+from lbgen.fleet.text.placing import (
     apart_from,
     at_removals,
     in_file_order,
@@ -17,17 +20,14 @@ from lbgen.fleet.placing import (
     without_consequences,
     without_noise,
 )
-from lbgen.fleet.rules import check
-from lbgen.fleet.schema import FLEET
-from lbgen.fleet.shares import warnings as share_warnings
-from lbgen.fleet.source import paused_collector
+from lbgen.fleet.text.source import paused_collector
 from lbgen.problems import Problem
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from lbgen.fleet.source import Document, Source
+    from lbgen.fleet.text.source import Document, Source
     from lbgen.model import Fleet
 
 

@@ -11,7 +11,7 @@ from lbgen.imports.servers import listed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lbgen.fleet.source import Document
+    from lbgen.fleet.text.source import Document
     from lbgen.imports.draft import Draft, Tree
     from lbgen.imports.ledger import Ledger
     from lbgen.problems import Location

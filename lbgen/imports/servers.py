@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from lbgen.fleet.yaml_flow import Reference
+from lbgen.fleet.text.yaml_flow import Reference
 from lbgen.imports.draft import Said
 from lbgen.units import UNIX, parse_server
 

@@ -6,7 +6,7 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from lbgen.fleet.yaml_flow import flow, scalar
+from lbgen.fleet.text.yaml_flow import flow, scalar
 from lbgen.imports.draft import Said
 from lbgen.imports.secrets import masked
 

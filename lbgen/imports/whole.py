@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Document, Source, read
+from lbgen.fleet.text.source import Document, Source, read
 from lbgen.imports.compose import Compose, add_engines, read_compose
 from lbgen.imports.draft import GENERATED, Draft, Said
 from lbgen.imports.haproxy.whole import read_haproxy

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.lab.archive import pack
 from lbgen.lab.problems import RigError
-from lbgen.targets.answers import files_named
+from lbgen.targets.common.answers import files_named
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class MockBox(Box):
         self._control("POST", "reset", {})
 
     def fault(self, kind: str, **fields: object) -> None:
-        """Order a fault, see `lbgen.lab.faults.Fault`."""
+        """Order a fault, see `lbgen.lab.mock.faults.Fault`."""
         self._control("POST", "faults", {"kind": kind, **fields})
 
     def heal(self) -> None:
@@ -182,7 +182,7 @@ class MockBox(Box):
         self._control("DELETE", "faults")
 
     def configure(self, **fields: object) -> None:
-        """Change settings, see `lbgen.lab.mock_server.Settings`; the engine begins anew."""
+        """Change settings, see `lbgen.lab.mock.mock_server.Settings`; the engine begins anew."""
         self._control("POST", "configure", fields)
 
     def _control(self, method: str, command: str, fields: object = None) -> Any:  # noqa: ANN401 - JSON

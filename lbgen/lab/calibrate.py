@@ -17,8 +17,8 @@ import aiohttp
 
 from lbgen.lab.load import session
 from lbgen.problems import LbgenError
-from lbgen.simulate.servers.calibration import Point
-from lbgen.simulate.servers.fit import Probes, Prompt
+from lbgen.simulate.servers.step_times.calibration import Point
+from lbgen.simulate.servers.step_times.fit import Probes, Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

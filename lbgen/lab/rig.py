@@ -110,7 +110,7 @@ class Rig:
                 "mock",
                 "python3",
                 "-m",
-                "lbgen.lab.mock_gpu",
+                "lbgen.lab.mock.mock_gpu",
                 f"--port={port}",
                 f"--name={name}",
                 *words,

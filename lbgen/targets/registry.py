@@ -24,8 +24,8 @@ def foreign(kind: str, name: str, text: str) -> Foreign:
 
     Raises `LbgenError` with the place of what keeps it from being run.
     """
-    from lbgen.targets.haproxy.foreign import HaproxyForeign  # noqa: PLC0415 - it takes the readers
-    from lbgen.targets.nginx.foreign import NginxForeign  # noqa: PLC0415 - likewise
+    from lbgen.targets.haproxy.reading.foreign import HaproxyForeign  # noqa: PLC0415 - it takes the readers
+    from lbgen.targets.nginx.reading.foreign import NginxForeign  # noqa: PLC0415 - likewise
 
     made: Mapping[str, Callable[[str, str], Foreign]] = {
         NGINX.name: NginxForeign,

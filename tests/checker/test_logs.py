@@ -7,7 +7,7 @@ import pytest
 from lbgen.checker.stand_ins import stand_in
 from lbgen.checker.surroundings import Surroundings
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 
 
 def _to(text: str, tmp_path: Path, *, opens: bool) -> str:

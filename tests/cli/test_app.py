@@ -10,7 +10,7 @@ import pytest
 
 from lbgen import __version__
 from lbgen.cli.app import COMMANDS, module_name
-from lbgen.cli.examples import EXAMPLES
+from lbgen.cli.help.examples import EXAMPLES
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
@@ -29,7 +29,7 @@ def test_each_command_has_help_of_its_own(lbgen, name):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_table_says_what_the_command_says(name):
-    module = import_module(f"lbgen.cli.{module_name(name)}")
+    module = import_module(module_name(name))
     assert module.command.get_short_help_str(200).rstrip(".") == COMMANDS[name].rstrip(".")
 
 
@@ -41,7 +41,7 @@ def test_help_ends_with_examples_that_are_valid(lbgen, name):
         assert f"\n  {line}\n" in ended.out
         plain = line.removeprefix('eval "$(').partition(')"')[0].partition(" > ")[0]
         words = shlex.split(plain)[1:]
-        command = import_module(f"lbgen.cli.{module_name(words[0])}").command
+        command = import_module(module_name(words[0])).command
         with command.make_context(words[0], words[1:]) as context:  # raises for what it does not take
             assert context.params is not None
 
@@ -53,7 +53,7 @@ def test_version(lbgen):
 def test_no_command_shows_help(lbgen):
     ended = lbgen()
     assert ended.code == 2
-    assert "Commands:" in ended.out + ended.err
+    assert "Fleet files:" in ended.out + ended.err
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_color(  # noqa: PLR0913, PLR0917 - the cases and what they need
 def test_commands_are_imported_only_when_called():
     script = (
         "import sys; from lbgen.cli.guard import run; run(['--help']); "
-        "print([name for name in sys.modules if name in ('yaml', 'jinja2', 'lbgen.cli.render')])"
+        "print([name for name in sys.modules if name in ('yaml', 'jinja2', 'lbgen.cli.operate.render')])"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={**os.environ}

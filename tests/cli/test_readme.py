@@ -50,7 +50,7 @@ def test_documented_commands_exist(words):
     names = [word for word in words if not word.startswith("-")]
     if names:
         assert names[0] in COMMANDS
-        command = import_module(f"lbgen.cli.{module_name(names[0])}").command
+        command = import_module(module_name(names[0])).command
         options |= {text for parameter in command.params for text in parameter.opts}
     used = {word.partition("=")[0] for word in words if word.startswith("-") and word != "-"}
     assert used <= options

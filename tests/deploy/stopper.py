@@ -17,7 +17,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import lbgen.cli.apply  # imported once, not by every child
+import lbgen.cli.operate.apply  # imported once, not by every child
 import lbgen.deploy.apply
 from lbgen.cli.guard import run
 

@@ -20,7 +20,7 @@ from lbgen.deploy.addresses import taken_addresses
 from lbgen.deploy.apply import Job, apply, in_users_words
 from lbgen.deploy.backup import Backup
 from lbgen.deploy.lock import RefusedError
-from lbgen.deploy.plan import make_plan
+from lbgen.deploy.planning.plan import make_plan
 from lbgen.deploy.reload import Reload, by_command, by_pid_file, verify
 from lbgen.files import write_files
 from lbgen.problems import LbgenError

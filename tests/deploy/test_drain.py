@@ -6,7 +6,7 @@ import pytest
 
 from lbgen.deploy import drain as module
 from lbgen.deploy.drain import BySocket, Outcome, drain, put_back
-from lbgen.deploy.runtime_socket import RuntimeSocket
+from lbgen.deploy.runtime.runtime_socket import RuntimeSocket
 from lbgen.problems import LbgenError
 from tests.deploy.fake_haproxy import FakeHaproxy, Server
 

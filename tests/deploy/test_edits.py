@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from lbgen.deploy.edits import state_edit
+from lbgen.deploy.runtime.edits import state_edit
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.model import Fleet
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from lbgen.deploy.kept import Kept, kept, through_reload
+from lbgen.deploy.runtime.kept import Kept, kept, through_reload
 from lbgen.model import State
 from lbgen.problems import LbgenError
 from lbgen.render import render
-from lbgen.targets.haproxy.read import read
+from lbgen.targets.haproxy.reading.read import read
 from lbgen.targets.inventory import Inventory
 from tests import factory
 from tests.deploy.fake_haproxy import FakeHaproxy, Server

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from lbgen.cli.plan_words import summary
-from lbgen.deploy.live import _parameters, can_add, change, obstacle
-from lbgen.deploy.plan import make_plan
+from lbgen.cli.operate.plan_words import summary
+from lbgen.deploy.planning.plan import make_plan
+from lbgen.deploy.runtime.live import _parameters, can_add, change, obstacle
 from lbgen.files import write_files
 from lbgen.model import Pool, ServerTls, StrategyChoice
 from lbgen.problems import LbgenError
 from lbgen.render import render
-from lbgen.targets.haproxy.read import read
+from lbgen.targets.haproxy.reading.read import read
 from lbgen.targets.inventory import Inventory
 from tests import factory
 from tests.deploy.fake_haproxy import FakeHaproxy, Server

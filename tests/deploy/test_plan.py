@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbgen.cli.plan_words import gathered, summary
-from lbgen.deploy.inventory_diff import file_changes
-from lbgen.deploy.plan import make_plan
+from lbgen.cli.operate.plan_words import gathered, summary
+from lbgen.deploy.planning.plan import make_plan
+from lbgen.deploy.runtime.inventory_diff import file_changes
 from lbgen.files import write_files
 from lbgen.model import Pool, State, StrategyChoice
 from lbgen.render import render
+from lbgen.targets.common.service import DROP_IN
 from lbgen.targets.registry import TARGETS as BY_NAME
-from lbgen.targets.service import DROP_IN
 from tests import factory
 
 TARGETS = tuple(BY_NAME)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lbgen.cli.guard import run
-from lbgen.deploy.plan import make_plan
+from lbgen.deploy.planning.plan import make_plan
 from lbgen.render import FLEET_FILE, RenderedFile
-from lbgen.targets.service import DROP_IN
+from lbgen.targets.common.service import DROP_IN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

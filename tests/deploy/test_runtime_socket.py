@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lbgen.deploy import runtime_socket as module
-from lbgen.deploy.runtime_socket import Info, RuntimeSocket
+from lbgen.deploy.runtime import runtime_socket as module
+from lbgen.deploy.runtime.runtime_socket import Info, RuntimeSocket
 from lbgen.problems import LbgenError
 from tests.deploy.fake_haproxy import STATES, STATS, FakeHaproxy, Server
 

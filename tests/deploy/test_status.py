@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-from lbgen.cli.status_text import text_of, value_of
-from lbgen.deploy.running import RunningPool
+from lbgen.cli.operate.status_text import text_of, value_of
+from lbgen.deploy.runtime.running import RunningPool
 from lbgen.deploy.status import CountedStatus, NoStatus, RuntimeStatus, counted_status, runtime_status
 from lbgen.model import Metrics, Secret
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets
-from lbgen.targets.haproxy.read import read
+from lbgen.targets.haproxy.reading.read import read
 from lbgen.targets.inventory import Inventory
 from lbgen.units import Address
 from tests import factory

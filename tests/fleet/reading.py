@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.fleet.build import build
 from lbgen.fleet.schema import FLEET
-from lbgen.fleet.source import Document, Source, read
+from lbgen.fleet.text.source import Document, Source, read
 
 if TYPE_CHECKING:
     from lbgen.fields import Kind

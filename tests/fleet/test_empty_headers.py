@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.render import render
 
 LISTENER = "listeners: {l: {bind: '127.0.0.1:8080', routes: [%s]}}\n"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from lbgen.codes import CODES
-from lbgen.fleet.ignores import known_codes
 from lbgen.fleet.load import load
 from lbgen.fleet.rules import RULES
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.ignores import known_codes
+from lbgen.fleet.text.source import Source
 
 PACKAGE = Path(__file__).parents[2] / "lbgen"
 SMALL = "pools: {chat: {servers: [gpu-0:8000]}}\n"

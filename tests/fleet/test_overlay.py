@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lbgen.fleet.combine import combine
-from lbgen.fleet.overlay import set_steps
-from lbgen.fleet.source import Source
+from lbgen.fleet.layers.combine import combine
+from lbgen.fleet.layers.overlay import set_steps
+from lbgen.fleet.text.source import Source
 
 
 def plain(node):

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from lbgen.cli.problem_formats import FORMATS, text_report
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.problems import Location, Problem, Severity, warning
 
 TEXT = "pools:\n  chat:\n    serverz: [a:1]\n\tx: 日本 y\n    key: sk-very-secret-thing\n"

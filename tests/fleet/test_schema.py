@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from lbgen.fields import INVALID, MapOf, Struct
 from lbgen.fields.walk import keys
-from lbgen.fleet.reference import STRATEGY_KEY, reference_markdown
 from lbgen.fleet.schema import FLEET, json_schema
-from lbgen.fleet.source import Source, read
+from lbgen.fleet.text.source import Source, read
+from lbgen.fleet.written.reference import STRATEGY_KEY, reference_markdown
 from lbgen.strategies.registry import STRATEGIES
 from lbgen.targets.registry import TARGETS
 from tests.fleet.documents import leaves, places

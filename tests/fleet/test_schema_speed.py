@@ -8,7 +8,7 @@ import yaml
 
 from lbgen.fleet.build import build
 from lbgen.fleet.schema import FLEET
-from lbgen.fleet.source import Document, Source, paused_collector, read
+from lbgen.fleet.text.source import Document, Source, paused_collector, read
 
 SERVERS = "".join(
     f"      - {{address: 'gpu-{number}.example.org:8000', weight: {number % 256 + 1}, max_in_flight: 32}}\n"

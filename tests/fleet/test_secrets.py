@@ -6,7 +6,7 @@ import pytest
 
 from lbgen.cli.problem_formats import FORMATS, text_report
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 
 SECRET = "hunter2secret"
 SMALL = "pools: {chat: {servers: [gpu-0:8000]}}\n"

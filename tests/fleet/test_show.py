@@ -11,8 +11,8 @@ import yaml
 from lbgen.fields import Struct
 from lbgen.fleet.load import load
 from lbgen.fleet.schema import FLEET
-from lbgen.fleet.show import as_json, as_yaml
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
+from lbgen.fleet.written.show import as_json, as_yaml
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted([*(ROOT / "examples").glob("*.yaml"), *(ROOT / "tests").glob("golden/*/fleet.yaml")])

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 import yaml
 
-from lbgen.fleet.source import Document, Source, paused_collector, read
+from lbgen.fleet.text.source import Document, Source, paused_collector, read
 from lbgen.problems import Location
 
 POOL = "pools: {a: {servers: [x:1]}}\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 
 POOL = "pools: {chat: {servers: [a:1], %s}}"
 SERVERS = "pools: {chat: {servers: [%s]}}"

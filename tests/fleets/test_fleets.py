@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lbgen.fleet.load import Loaded, load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lbgen.fleet.load import load
 from lbgen.fleet.schema import FLEET as TABLE
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
 from tests.hostile.base import KEY, NOT_IN_THE_BASE, base, fields_of, places, replaced, text_at

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.imports.ledger import Fate, summary
 from lbgen.imports.whole import Imported, import_configurations
 from lbgen.render import render

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.imports.ledger import Fate, summary
 from lbgen.imports.whole import import_configurations
 from lbgen.problems import LbgenError

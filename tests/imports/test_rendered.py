@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.imports.whole import import_configurations
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import aiohttp
 import pytest
 
-from lbgen.lab.mock_server import MockGpu, Settings
+from lbgen.lab.mock.mock_server import MockGpu, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

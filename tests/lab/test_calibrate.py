@@ -8,8 +8,8 @@ import pytest
 
 from lbgen.lab.calibrate import Limits, Probing
 from lbgen.problems import LbgenError
-from lbgen.simulate.servers.fit import fitted
-from lbgen.simulate.servers.profiles import PROFILES
+from lbgen.simulate.servers.step_times.fit import fitted
+from lbgen.simulate.servers.step_times.profiles import PROFILES
 
 
 def probing(url, **limits):

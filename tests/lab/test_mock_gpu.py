@@ -14,8 +14,9 @@ import pytest
 
 from lbgen.agent.readings import read_page
 from lbgen.engines import ENGINES
-from lbgen.lab import load, mock_gpu
-from lbgen.lab.engine_metrics import NAMES
+from lbgen.lab import load
+from lbgen.lab.mock import mock_gpu
+from lbgen.lab.mock.engine_metrics import NAMES
 
 
 def events(body: bytes) -> list[Any]:
@@ -235,5 +236,5 @@ def test_it_names_the_sessions_that_have_no_name(with_lab):
 
 def test_it_runs_where_h11_alone_is_installed():
     without = "import sys; sys.modules |= dict.fromkeys(('yaml', 'aiohttp', 'click', 'docker', 'jinja2'))"
-    code = f"{without}; import lbgen.lab.mock_gpu, lbgen.lab.trial.farm"
+    code = f"{without}; import lbgen.lab.mock.mock_gpu, lbgen.lab.trial.stage.farm"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

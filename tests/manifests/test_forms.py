@@ -8,7 +8,7 @@ import json
 import pytest
 import yaml
 
-from lbgen.cli.render import command
+from lbgen.cli.operate.render import command
 from lbgen.manifests import FORMS
 
 FLEET = """

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.manifests import WATCHING, packed
-from lbgen.manifests.grafana import PANELS
 from lbgen.manifests.order import Order
-from lbgen.manifests.signals import recordings
+from lbgen.manifests.watching.grafana import PANELS
+from lbgen.manifests.watching.signals import recordings
 from lbgen.secret_values import StandInSecrets
 from lbgen.targets.registry import TARGETS
 from lbgen.targets.telling import MEANINGS

@@ -26,7 +26,7 @@ from lbgen.fields import (
 )
 from lbgen.fleet.load import load
 from lbgen.fleet.schema import FLEET
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.units import format_duration, format_size, parse_duration
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from integration.waiting import eventually
 from lbgen.checker.programs import Choice, version_here
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets
 from tests.ports import free_port

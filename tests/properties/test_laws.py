@@ -12,15 +12,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbgen.deploy.plan import make_plan
+from lbgen.deploy.planning.plan import make_plan
 from lbgen.files import write_files
 from lbgen.fleet.load import load
-from lbgen.fleet.show import as_yaml, shown_values
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
+from lbgen.fleet.written.show import as_yaml, shown_values
 from lbgen.model import State
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
-from lbgen.targets.haproxy.strategies import weight_scale
+from lbgen.targets.haproxy.pools.strategies import weight_scale
 from lbgen.targets.registry import TARGETS
 from lbgen.units import Address, Rate, expand_ranges, parse_address, parse_rate
 from lbgen.vocabulary import Version

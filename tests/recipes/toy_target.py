@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.fields import Field, Integer, Struct
 from lbgen.strategies.registry import STRATEGIES
-from lbgen.targets.answers import live_body
 from lbgen.targets.behaviour import Behaviour
+from lbgen.targets.common.answers import live_body
 from lbgen.targets.inventory import Inventory, PoolEntry, ServerEntry, statements
 from lbgen.targets.program import Message
 from lbgen.targets.settings import WITHOUT, SettingsTable, directory, raw, version

@@ -6,7 +6,7 @@ from textwrap import dedent, indent
 from typing import TYPE_CHECKING
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

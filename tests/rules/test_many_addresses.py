@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.rules import ports
-from lbgen.fleet.source import Source
+from lbgen.fleet.rules.edge import ports
+from lbgen.fleet.text.source import Source
 
 MANY = 400
 

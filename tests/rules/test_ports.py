@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 
 PEERS = 'balancers: {peers: {lb-0: "10.0.0.1:10000", lb-1: "10.0.0.2:10000"}}\n'
 TLS = "tls: {certificate: c.pem, key: k.pem}"

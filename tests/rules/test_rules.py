@@ -10,7 +10,7 @@ import pytest
 
 from lbgen.fleet.load import load
 from lbgen.fleet.rules import RULES, check
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.units import Address
 from tests.factory import Everything, fleet, listener
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 
 POOL = "pools: {chat: {servers: [gpu-0:8000, gpu-1:8000]%s}}\n"
 TLS = "tls: {certificate: c.pem, key: k.pem}"

@@ -9,7 +9,7 @@ from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from lbgen.simulate.servers.profiles import Profile
+    from lbgen.simulate.servers.step_times.profiles import Profile
 
 
 class Fate(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lbgen.simulate.runs.clock import Simulation
-from lbgen.simulate.servers.profiles import PROFILES, Profile
 from lbgen.simulate.servers.setup import QueueSetup, ServerSetup, Setup
+from lbgen.simulate.servers.step_times.profiles import PROFILES, Profile
 
 if TYPE_CHECKING:
     from lbgen.simulate.load.workload import Workload

@@ -9,8 +9,8 @@ import pytest
 
 from lbgen.cli.guard import run
 from lbgen.problems import LbgenError
-from lbgen.simulate.servers.calibration import read_calibration, read_calibrations
-from lbgen.simulate.servers.profiles import PROFILES
+from lbgen.simulate.servers.step_times.calibration import read_calibration, read_calibrations
+from lbgen.simulate.servers.step_times.profiles import PROFILES
 
 REPORTS = Path(__file__).parent / "reports"
 """Written by the tools before `lbgen mock-gpu --profile a100-8b --slots 64`, and shortened: requests

@@ -5,8 +5,8 @@ from __future__ import annotations
 from lbgen.simulate.load.workload import Bimodal
 from lbgen.simulate.runs.chance import Shifted, replicas
 from lbgen.simulate.runs.run import Task, run
-from lbgen.simulate.servers.profiles import PROFILES
 from lbgen.simulate.servers.setup import ServerSetup, Setup
+from lbgen.simulate.servers.step_times.profiles import PROFILES
 
 SETUP = Setup(
     servers=tuple(ServerSetup(f"gpu-{n}", PROFILES["seed"]) for n in range(4)), strategy="random_two"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.simulate.load.request import Request
 from lbgen.simulate.runs.balancer import chooser_of
 from lbgen.simulate.servers.pool import setup_of

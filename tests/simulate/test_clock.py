@@ -9,8 +9,8 @@ from lbgen.simulate.load.request import Request
 from lbgen.simulate.load.workload import Bimodal, Fixed, Shared
 from lbgen.simulate.runs.clock import Simulation
 from lbgen.simulate.runs.run import Task, sweep
-from lbgen.simulate.servers.profiles import PROFILES
 from lbgen.simulate.servers.setup import Detection, Incident, QueueSetup
+from lbgen.simulate.servers.step_times.profiles import PROFILES
 from tests.simulate.runs import run, setup
 
 ONE = PROFILES["seed"].with_slots(1)

@@ -340,7 +340,7 @@ def test_what_is_finished_when_interrupted_is_kept() -> None:
 def test_interrupted_runs_answer_for_what_is_there(simulate: Callable[..., Outcome]) -> None:
     """Three strategies at two loads over two seeds: five runs are one complete seed of the first load."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lbgen.cli.simulate.sweep", lambda tasks: _until(5, tasks))
+        patch.setattr("lbgen.cli.predict.simulate.sweep", lambda tasks: _until(5, tasks))
         code, out, err = simulate("--load", "0.5", "--load", "0.9", "--format", "json", *QUICK)
     assert code == 130
     assert "5 of 12 runs are finished" in err
@@ -349,7 +349,7 @@ def test_interrupted_runs_answer_for_what_is_there(simulate: Callable[..., Outco
         ("least_conn", 400), ("round_robin", 400), ("random_two", 400),
     ]  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lbgen.cli.simulate.sweep", lambda tasks: _until(0, tasks))
+        patch.setattr("lbgen.cli.predict.simulate.sweep", lambda tasks: _until(0, tasks))
         assert simulate(*QUICK)[:2] == (130, "")
 
 

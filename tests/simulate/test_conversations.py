@@ -11,7 +11,7 @@ from lbgen.problems import LbgenError
 from lbgen.simulate.load.named import workload
 from lbgen.simulate.load.request import Request
 from lbgen.simulate.runs.run import Task, run
-from lbgen.simulate.servers.profiles import PROFILES
+from lbgen.simulate.servers.step_times.profiles import PROFILES
 from tests.simulate.runs import setup
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from lbgen.simulate.load.workload_file import read_workload
-from lbgen.simulate.servers.profile_file import read_profile
+from lbgen.simulate.servers.step_times.profile_file import read_profile
 
 GUIDE = Path(__file__).parents[2] / "docs" / "simulation.md"
 

@@ -12,7 +12,7 @@ from lbgen.simulate.servers.engine import Engine
 from lbgen.simulate.servers.keyed import KeyedEngine, engine_for
 from lbgen.simulate.servers.memory import MemoryEngine
 from lbgen.simulate.servers.prefix_cache import BoundedCache
-from lbgen.simulate.servers.profiles import PROFILES, Profile
+from lbgen.simulate.servers.step_times.profiles import PROFILES, Profile
 from tests.simulate.reference import run
 
 SEED = PROFILES["seed"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from lbgen.cli.kv_agent import KvAgent
+from lbgen.cli.predict.kv_agent import KvAgent
 from lbgen.simulate.load.request import Request
 from lbgen.simulate.load.workload import Bimodal
 from lbgen.simulate.runs.clock import Simulation
 from lbgen.simulate.servers.engine import Engine
 from lbgen.simulate.servers.memory import MemoryEngine
-from lbgen.simulate.servers.profiles import PROFILES, Profile
 from lbgen.simulate.servers.setup import EngineFigures, ServerSetup, Setup
+from lbgen.simulate.servers.step_times.profiles import PROFILES, Profile
 from tests.simulate.runs import PATIENT, SEED
 
 SMALL = SEED.with_slots(8)

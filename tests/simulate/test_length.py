@@ -13,7 +13,7 @@ from lbgen.simulate.runs.run import Task, run
 from lbgen.simulate.runs.statistics import grows
 from lbgen.simulate.runs.tally import Edges
 from lbgen.simulate.servers.capacity import capacity, longest_answer_s, usual_requests
-from lbgen.simulate.servers.profiles import PROFILES
+from lbgen.simulate.servers.step_times.profiles import PROFILES
 from lbgen.simulate.sizing.needed import EDGES, LONGEST
 from tests.simulate.runs import setup
 

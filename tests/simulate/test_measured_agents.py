@@ -14,7 +14,7 @@ import pytest
 from lbgen.simulate.load.named import workload
 from lbgen.simulate.runs.result import Figures, combined
 from lbgen.simulate.runs.run import Task, run
-from lbgen.simulate.servers.profiles import PROFILES
+from lbgen.simulate.servers.step_times.profiles import PROFILES
 from tests.simulate.runs import setup
 
 SEEDS = (1, 2)

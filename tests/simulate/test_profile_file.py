@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lbgen.problems import FleetError, LbgenError
-from lbgen.simulate.servers.calibration import Point
-from lbgen.simulate.servers.fit import Probes, Prompt, fitted
 from lbgen.simulate.servers.pool import profile_of
-from lbgen.simulate.servers.profile_file import profile_named, profile_text
-from lbgen.simulate.servers.profiles import PROFILES, Profile
+from lbgen.simulate.servers.step_times.calibration import Point
+from lbgen.simulate.servers.step_times.fit import Probes, Prompt, fitted
+from lbgen.simulate.servers.step_times.profile_file import profile_named, profile_text
+from lbgen.simulate.servers.step_times.profiles import PROFILES, Profile
 
 TRUTH = Profile(
     "truth", "", step=0.02, per_request=0.0005, per_kv_token=0.2e-6, per_prefill_token=80e-6,

@@ -8,7 +8,7 @@ import pytest
 
 from lbgen.simulate.load.workload import Bimodal
 from lbgen.simulate.runs.statistics import interval
-from lbgen.simulate.servers.profiles import PROFILES, Profile
+from lbgen.simulate.servers.step_times.profiles import PROFILES, Profile
 from tests.simulate.runs import run, setup
 
 SEED = PROFILES["seed"]

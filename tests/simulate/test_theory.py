@@ -11,8 +11,8 @@ from lbgen.simulate.load.workload import Bimodal, Exponential, Workload
 from lbgen.simulate.runs.clock import Simulation
 from lbgen.simulate.runs.statistics import interval
 from lbgen.simulate.runs.tally import Tally
-from lbgen.simulate.servers.profiles import Profile
 from lbgen.simulate.servers.setup import Detection, Incident, QueueSetup, Setup
+from lbgen.simulate.servers.step_times.profiles import Profile
 from tests.simulate.runs import run, setup
 
 TOKEN_S = 0.001

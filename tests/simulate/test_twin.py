@@ -12,8 +12,8 @@ from lbgen.cli.guard import run
 from lbgen.simulate.load.logs.load import read_replay
 from lbgen.simulate.load.workload import Fixed
 from lbgen.simulate.runs.clock import Simulation
-from lbgen.simulate.servers.profiles import PROFILES
 from lbgen.simulate.servers.setup import ServerSetup, Setup
+from lbgen.simulate.servers.step_times.profiles import PROFILES
 
 BEGIN = 1_790_000_000 // 3600 * 3600
 NAMES = ("gpu-0", "gpu-1", "gpu-2")

@@ -12,7 +12,7 @@ from lbgen.simulate.load.arrivals import ARRIVALS, arrivals
 from lbgen.simulate.load.named import WORKLOADS, workload
 from lbgen.simulate.load.workload import Bimodal, Sizes, sizes
 from lbgen.simulate.servers.capacity import server_capacity
-from lbgen.simulate.servers.profiles import PROFILES
+from lbgen.simulate.servers.step_times.profiles import PROFILES
 
 
 @pytest.mark.parametrize("kind", ARRIVALS)

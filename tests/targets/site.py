@@ -12,7 +12,7 @@ from integration.envoy_site import MockServer, Seen, program
 from integration.waiting import eventually
 from lbgen.checker.programs import Choice, version_here
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets
 from lbgen.vocabulary import Version

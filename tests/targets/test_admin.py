@@ -7,7 +7,7 @@ import re
 import pytest
 
 from lbgen.engines import ENGINES
-from lbgen.targets.paths import admin_regex
+from lbgen.targets.common.paths import admin_regex
 
 PATHS = ("/v1/load_lora_adapter", "/sleep", "/v2/models/*/trace")
 

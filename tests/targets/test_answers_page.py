@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lbgen.targets.answers import ANSWERS, WHEN
+from lbgen.targets.common.answers import ANSWERS, WHEN
 from tests.targets.loaded import files
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGE = Path(lbgen.__file__).parent
-OTHERS_FILES = ("readers/", "audit/", "imports/", "cli/audit.py")
+OTHERS_FILES = ("readers/", "audit/", "imports/", "cli/describe/audit.py")
 """What reads files that others wrote for NGINX and HAProxy: languages of their own, and no targets."""
 
 
@@ -49,7 +49,7 @@ def test_rendering_for_one_target_imports_no_words_of_another(target: str) -> No
     code = f"""
 import sys
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.render import render
 fleet = load([Source("f.yaml", "pools: {{chat: {{servers: ['gpu-0:8000']}}}}")], targets=["{target}"]).fleet
 render(fleet, "{target}")

@@ -8,7 +8,7 @@ import sys
 from itertools import count, cycle
 from pathlib import Path
 
-from lbgen.targets.answers import ANSWERS
+from lbgen.targets.common.answers import ANSWERS
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from lbgen.lab.trial.agreement import Gap, gaps, luck, slack_s
+from lbgen.lab.trial.results.agreement import Gap, gaps, luck, slack_s
 from lbgen.simulate.load.workload import Bimodal
 from lbgen.simulate.runs.result import Figures, ServerFigures, Spread
 from lbgen.simulate.runs.run import Task, run
-from lbgen.simulate.servers.profiles import PROFILES
 from lbgen.simulate.servers.setup import ServerSetup, Setup
+from lbgen.simulate.servers.step_times.profiles import PROFILES
 
 
 def figures(first_p99: float, shares: tuple[int, int] = (50, 50), ok: int = 100) -> Figures:

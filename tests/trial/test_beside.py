@@ -11,10 +11,10 @@ import pytest
 
 from lbgen.checker.certificate import throwaway_bundle
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
-from lbgen.lab.trial import mapping
+from lbgen.fleet.text.source import Source
 from lbgen.lab.trial.beside import Beside, beside
-from lbgen.lab.trial.mapping import Standing
+from lbgen.lab.trial.stage import mapping
+from lbgen.lab.trial.stage.mapping import Standing
 from lbgen.problems import LbgenError
 from lbgen.targets.foreign import Moved
 from lbgen.units import Address

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lbgen.lab.trial.expectations import failed, missing, parse
+from lbgen.lab.trial.asked.expectations import failed, missing, parse
 from lbgen.problems import LbgenError
 from lbgen.simulate.runs.result import Figures, Row, Spread
 

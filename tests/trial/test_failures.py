@@ -7,12 +7,12 @@ import json
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.lab.load import Planned, Result
-from lbgen.lab.trial.failures import Failure, failures, told
-from lbgen.lab.trial.told import as_json_shape, text
+from lbgen.lab.trial.results.failures import Failure, failures, told
+from lbgen.lab.trial.results.told import as_json_shape, text
 from lbgen.model import Fleet
-from lbgen.targets.answers import ANSWERS
+from lbgen.targets.common.answers import ANSWERS
 from tests.trial.trials import made_up
 
 FLEET = """

@@ -10,8 +10,8 @@ import urllib.request
 
 import pytest
 
-from lbgen.lab.engine_metrics import NAMES
-from lbgen.lab.faults import KINDS
+from lbgen.lab.mock.engine_metrics import NAMES
+from lbgen.lab.mock.faults import KINDS
 
 
 def _line(*words: str) -> list[str]:

@@ -2,8 +2,8 @@
 
 import re
 
-from lbgen.lab.trial.page import page
-from lbgen.lab.trial.told import text
+from lbgen.lab.trial.results.page import page
+from lbgen.lab.trial.results.told import text
 from lbgen.render import builtin_templates
 from tests.trial.trials import made_up
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.lab.load import Planned, Result
-from lbgen.lab.openai_api import read, text
-from lbgen.lab.trial.mapping import CHAT, COMPLETIONS, undivided, way_to
-from lbgen.lab.trial.sending import Sender, client_keys
+from lbgen.lab.mock.openai_api import read, text
+from lbgen.lab.trial.load.sending import Sender, client_keys
+from lbgen.lab.trial.stage.mapping import CHAT, COMPLETIONS, undivided, way_to
 from lbgen.model import Fleet
 from lbgen.problems import LbgenError
 from lbgen.simulate.load.named import workload

@@ -6,15 +6,17 @@ from pathlib import Path
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.lab.load import Lateness as DriverLateness
 from lbgen.lab.load import Planned, Result
-from lbgen.lab.trial import agreement, certificates, mapping, speed
+from lbgen.lab.trial.asked import speed
 from lbgen.lab.trial.conduct import Measured, Trial
-from lbgen.lab.trial.measure import Lateness, figures, load_stdev
-from lbgen.lab.trial.places import images_of
-from lbgen.lab.trial.sending import Sender
-from lbgen.lab.trial.told import as_json_shape
+from lbgen.lab.trial.load.measure import Lateness, figures, load_stdev
+from lbgen.lab.trial.load.sending import Sender
+from lbgen.lab.trial.results import agreement
+from lbgen.lab.trial.results.told import as_json_shape
+from lbgen.lab.trial.stage import certificates, mapping
+from lbgen.lab.trial.stage.places import images_of
 from lbgen.model import Fleet
 from lbgen.problems import LbgenError
 from lbgen.simulate.answers.study import Question, answer

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.lab.load import Lateness as DriverLateness
-from lbgen.lab.trial import measure
+from lbgen.lab.trial.asked.planning import plan
 from lbgen.lab.trial.conduct import Measured, conduct
-from lbgen.lab.trial.mapping import Standing
-from lbgen.lab.trial.measure import Lateness, Taken, TooLateError
-from lbgen.lab.trial.planning import plan
-from lbgen.lab.trial.ready import Serving
+from lbgen.lab.trial.load import measure
+from lbgen.lab.trial.load.measure import Lateness, Taken, TooLateError
+from lbgen.lab.trial.stage.mapping import Standing
+from lbgen.lab.trial.stage.ready import Serving
 from lbgen.simulate.answers.study import Plan as Runs
 from lbgen.simulate.answers.study import Question
 from lbgen.simulate.load.named import workload

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.lab.load import Planned, Result
-from lbgen.lab.trial.mapping import CHAT, way_to
-from lbgen.lab.trial.sending import Sender
+from lbgen.lab.trial.load.sending import Sender
+from lbgen.lab.trial.stage.mapping import CHAT, way_to
 from lbgen.simulate.load.named import workload
 
 SPEED = 100.0

@@ -15,8 +15,8 @@ import pytest
 
 from integration.waiting import eventually
 from lbgen.checker.certificate import throwaway_bundle
-from lbgen.cli import trial
 from lbgen.cli.console import Console
+from lbgen.cli.predict import trial
 
 pytestmark = pytest.mark.slow
 

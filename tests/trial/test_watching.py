@@ -13,11 +13,11 @@ import pytest
 
 from integration.waiting import eventually
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.lab.problems import RigError
-from lbgen.lab.trial.mapping import Standing
-from lbgen.lab.trial.running import process
-from lbgen.lab.trial.watching import agent, fleet_of
+from lbgen.lab.trial.stage.mapping import Standing
+from lbgen.lab.trial.stage.running import process
+from lbgen.lab.trial.stage.watching import agent, fleet_of
 from lbgen.model import Pool
 from lbgen.units import Address
 
@@ -55,7 +55,7 @@ def _ask(address: Address) -> bytes:
 
 def test_it_answers_and_must_be_asked(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        words = [sys.executable, "-m", "lbgen.lab.trial.farm", "", *['{"engine": "sglang"}'] * 2]
+        words = [sys.executable, "-m", "lbgen.lab.trial.stage.farm", "", *['{"engine": "sglang"}'] * 2]
         mock = stack.enter_context(process(words, tmp_path / "mock.log", stdout=PIPE))
         assert mock.stdout is not None
         servers = _servers(*(plain for plain, _ in json.loads(mock.stdout.readline())))

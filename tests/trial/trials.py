@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.lab.load import Lateness as DriverLateness
-from lbgen.lab.trial import agreement
 from lbgen.lab.trial.conduct import Measured, Trial
-from lbgen.lab.trial.measure import Lateness
+from lbgen.lab.trial.load.measure import Lateness
+from lbgen.lab.trial.results import agreement
 from lbgen.simulate.answers.study import Question, answer
 from lbgen.simulate.load.named import workload
 

@@ -11,8 +11,8 @@ from lbgen.fleet.build.context import Context, usable
 from lbgen.fleet.build.listeners import client, listener
 from lbgen.fleet.build.pools import pool
 from lbgen.fleet.build.settings import balancers, logs, metrics, targets
-from lbgen.fleet.digest import digest_of
 from lbgen.fleet.kinds import NAME_PATTERN
+from lbgen.fleet.written.digest import digest_of
 from lbgen.model import Fleet
 
 if TYPE_CHECKING:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.fleet.rules.addresses import RULES as ADDRESSES
-from lbgen.fleet.rules.capacity import RULES as CAPACITY
-from lbgen.fleet.rules.exposure import RULES as EXPOSURE
-from lbgen.fleet.rules.health import RULES as HEALTH
-from lbgen.fleet.rules.listeners import RULES as LISTENERS
-from lbgen.fleet.rules.models import RULES as MODELS
-from lbgen.fleet.rules.ports import RULES as PORTS
-from lbgen.fleet.rules.retries import RULES as RETRIES
-from lbgen.fleet.rules.routes import RULES as ROUTES
-from lbgen.fleet.rules.sessions import RULES as SESSIONS
-from lbgen.fleet.rules.timeouts import RULES as TIMEOUTS
+from lbgen.fleet.rules.edge.exposure import RULES as EXPOSURE
+from lbgen.fleet.rules.edge.listeners import RULES as LISTENERS
+from lbgen.fleet.rules.edge.ports import RULES as PORTS
+from lbgen.fleet.rules.edge.routes import RULES as ROUTES
+from lbgen.fleet.rules.pools.addresses import RULES as ADDRESSES
+from lbgen.fleet.rules.pools.capacity import RULES as CAPACITY
+from lbgen.fleet.rules.pools.health import RULES as HEALTH
+from lbgen.fleet.rules.pools.models import RULES as MODELS
+from lbgen.fleet.rules.pools.retries import RULES as RETRIES
+from lbgen.fleet.rules.pools.sessions import RULES as SESSIONS
+from lbgen.fleet.rules.pools.timeouts import RULES as TIMEOUTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

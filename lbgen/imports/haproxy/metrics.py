@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.imports.draft import Said
-from lbgen.imports.haproxy.binds import binds
+from lbgen.imports.haproxy.listeners.binds import binds
 
 if TYPE_CHECKING:
     from lbgen.imports.haproxy.reading import Reading

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.imports.haproxy.backend_rules import read_backend_rules
-from lbgen.imports.haproxy.backends import read_backends
-from lbgen.imports.haproxy.frontends import read_frontends
 from lbgen.imports.haproxy.itself import settle
+from lbgen.imports.haproxy.listeners.frontends import read_frontends
 from lbgen.imports.haproxy.metrics import read_metrics
+from lbgen.imports.haproxy.pools.backend_rules import read_backend_rules
+from lbgen.imports.haproxy.pools.backends import read_backends
 from lbgen.imports.haproxy.program import read_program
 from lbgen.imports.haproxy.reading import Reading
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.imports.draft import Said
-from lbgen.imports.nginx.binds import listens
+from lbgen.imports.nginx.listeners.binds import listens
 from lbgen.imports.values import network
 
 if TYPE_CHECKING:

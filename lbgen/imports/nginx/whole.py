@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.imports.draft import Said
 from lbgen.imports.nginx.itself import settle
+from lbgen.imports.nginx.listeners.servers import read_servers
 from lbgen.imports.nginx.metrics import read_metrics
+from lbgen.imports.nginx.pools.upstreams import read_upstreams
 from lbgen.imports.nginx.program import read_program
 from lbgen.imports.nginx.reading import Reading, Use, everything_in
-from lbgen.imports.nginx.servers import read_servers
-from lbgen.imports.nginx.upstreams import read_upstreams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

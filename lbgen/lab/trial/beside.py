@@ -15,7 +15,7 @@ from lbgen.targets.registry import foreign
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from lbgen.lab.trial.mapping import Standing, Way
+    from lbgen.lab.trial.stage.mapping import Standing, Way
     from lbgen.model import Pool
     from lbgen.targets.foreign import Called, Entrance, Foreign
     from lbgen.units import Address

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from lbgen.lab.trial import agreement, certificates, failures, mapping, measure
-from lbgen.lab.trial.expectations import BESIDE
-from lbgen.lab.trial.planning import faster
-from lbgen.lab.trial.ready import Asked
-from lbgen.lab.trial.sending import Sender, admitted_clients, client_keys
-from lbgen.lab.trial.watching import engine_of
+from lbgen.lab.trial.asked.expectations import BESIDE
+from lbgen.lab.trial.asked.planning import faster
+from lbgen.lab.trial.load import measure
+from lbgen.lab.trial.load.sending import Sender, admitted_clients, client_keys
+from lbgen.lab.trial.results import agreement, failures
+from lbgen.lab.trial.stage import certificates, mapping
+from lbgen.lab.trial.stage.ready import Asked
+from lbgen.lab.trial.stage.watching import engine_of
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
 from lbgen.simulate.answers.study import Plan as Runs
@@ -22,13 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from lbgen.lab.trial.agreement import Gap
+    from lbgen.lab.trial.asked.planning import Plan
     from lbgen.lab.trial.beside import Beside
-    from lbgen.lab.trial.failures import Failure
-    from lbgen.lab.trial.mapping import Standing, Way
-    from lbgen.lab.trial.measure import Lateness
-    from lbgen.lab.trial.planning import Plan
-    from lbgen.lab.trial.ready import Serving
+    from lbgen.lab.trial.load.measure import Lateness
+    from lbgen.lab.trial.results.agreement import Gap
+    from lbgen.lab.trial.results.failures import Failure
+    from lbgen.lab.trial.stage.mapping import Standing, Way
+    from lbgen.lab.trial.stage.ready import Serving
     from lbgen.model import Fleet, Pool
     from lbgen.simulate.answers.study import Answer
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from lbgen.model import Fleet, Pool
     from lbgen.simulate.load.workload import Workload
     from lbgen.simulate.runs.result import Figures
-    from lbgen.simulate.servers.calibration import Calibration
     from lbgen.simulate.servers.setup import Agent, Incident, Setup
+    from lbgen.simulate.servers.step_times.calibration import Calibration
 
 USUAL = ("round_robin", "least_conn", "random_two")
 """What the present strategy is compared with when nothing else is asked for."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.fields import INVALID, Choice, Duration, Field, Group, Integer, ListOf, Number, OneOf, Struct, Text
 from lbgen.fields.base import bad_value
-from lbgen.fleet.source import Source, read
+from lbgen.fleet.text.source import Source, read
 from lbgen.problems import FleetError, LbgenError
 from lbgen.reading import read_text
 from lbgen.simulate.load.arrivals import ARRIVALS

@@ -9,8 +9,8 @@ from lbgen.simulate.load.workload import sizes
 
 if TYPE_CHECKING:
     from lbgen.simulate.load.workload import Sizes, Workload
-    from lbgen.simulate.servers.profiles import Profile
     from lbgen.simulate.servers.setup import Setup
+    from lbgen.simulate.servers.step_times.profiles import Profile
 
 
 def server_capacity(profile: Profile, load: Sizes, cap: int | None = None) -> float:

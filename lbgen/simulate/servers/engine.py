@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lbgen.simulate.load.request import Request
-    from lbgen.simulate.servers.profiles import Profile
+    from lbgen.simulate.servers.step_times.profiles import Profile
 
 
 class Engine:

@@ -13,7 +13,7 @@ from lbgen.simulate.servers.memory import MemoryEngine
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from lbgen.simulate.servers.profiles import Profile
+    from lbgen.simulate.servers.step_times.profiles import Profile
 
 BYTES_PER_TOKEN = 4
 """What a token is taken for when only bytes are known: English text has four to five characters a token."""

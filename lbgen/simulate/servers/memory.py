@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from lbgen.simulate.servers.engine import Engine
 from lbgen.simulate.servers.prefix_cache import BoundedCache, PrefixCache
-from lbgen.simulate.servers.profiles import BLOCK
+from lbgen.simulate.servers.step_times.profiles import BLOCK
 
 if TYPE_CHECKING:
     from lbgen.simulate.load.request import Request
-    from lbgen.simulate.servers.profiles import Profile
+    from lbgen.simulate.servers.step_times.profiles import Profile
 
 UNLIMITED = 1 << 60
 

@@ -6,9 +6,9 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from lbgen.model import State, StrategyChoice
-from lbgen.simulate.servers.profile_file import profile_named
-from lbgen.simulate.servers.profiles import DEFAULT_PROFILE, PROFILES
 from lbgen.simulate.servers.setup import Detection, QueueSetup, ServerSetup, Setup
+from lbgen.simulate.servers.step_times.profile_file import profile_named
+from lbgen.simulate.servers.step_times.profiles import DEFAULT_PROFILE, PROFILES
 from lbgen.strategies.registry import ALIASES, STRATEGIES
 from lbgen.targets.registry import TARGETS
 from lbgen.targets.spec import Abilities
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lbgen.model import Fleet, Pool, Server
-    from lbgen.simulate.servers.profiles import Profile
+    from lbgen.simulate.servers.step_times.profiles import Profile
 
 IDEAL = Abilities(queues=True, active_checks=True, ejects=True)
 """What a strategy as it is meant can rely on."""

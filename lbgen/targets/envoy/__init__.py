@@ -42,26 +42,26 @@ class Envoy:
     @property
     def strategies(self) -> Mapping[str, Callable[[Pool, TargetSettings], Refused | None]]:
         """For each strategy: None when it is rendered, else why not."""
-        from lbgen.targets.envoy.strategies import REFUSALS  # noqa: PLC0415
+        from lbgen.targets.envoy.pools.strategies import REFUSALS  # noqa: PLC0415
 
         return REFUSALS
 
     @property
     def support(self) -> tuple[Row, ...]:
         """Every key that is not simply rendered."""
-        from lbgen.targets.envoy.support import SUPPORT  # noqa: PLC0415
+        from lbgen.targets.envoy.limitations.support import SUPPORT  # noqa: PLC0415
 
         return SUPPORT
 
     def understands(self, key: str) -> bool:
         """Tell whether the table of limitations knows a key; any other is refused."""
-        from lbgen.targets.envoy.support import understood  # noqa: PLC0415
+        from lbgen.targets.envoy.limitations.support import understood  # noqa: PLC0415
 
         return understood(key)
 
     def quote(self, text: str) -> Syntax:
         """Return one scalar of YAML; raises `ValueError`."""
-        from lbgen.targets.envoy.yaml_lines import quote  # noqa: PLC0415
+        from lbgen.targets.envoy.language.yaml_lines import quote  # noqa: PLC0415
 
         return quote(text)
 
@@ -75,20 +75,20 @@ class Envoy:
     @property
     def program(self) -> Program:
         """Its own program."""
-        from lbgen.targets.envoy.program import PROGRAM  # noqa: PLC0415
+        from lbgen.targets.envoy.process.program import PROGRAM  # noqa: PLC0415
 
         return PROGRAM
 
     @property
     def checks(self) -> Checks:
         """How that program looks at files that it is only to check."""
-        from lbgen.targets.envoy.check import CHECKS  # noqa: PLC0415
+        from lbgen.targets.envoy.process.check import CHECKS  # noqa: PLC0415
 
         return CHECKS
 
     def limits(self, fleet: Fleet) -> Iterator[Problem]:
         """Yield what Envoy cannot do for this fleet."""
-        from lbgen.targets.envoy.limits import limits  # noqa: PLC0415
+        from lbgen.targets.envoy.limitations.limits import limits  # noqa: PLC0415
 
         return limits(fleet)
 
@@ -98,7 +98,7 @@ class Envoy:
 
     def read(self, text: str) -> Inventory:
         """Return what a main file says."""
-        from lbgen.targets.envoy.read import read  # noqa: PLC0415
+        from lbgen.targets.envoy.reading.read import read  # noqa: PLC0415
 
         return read(text)
 

@@ -9,7 +9,7 @@ from lbgen.model import Secret
 
 if TYPE_CHECKING:
     from lbgen.model import Fleet, HeaderValue, Pool, TargetSettings
-    from lbgen.targets.envoy.words import Node
+    from lbgen.targets.envoy.language.words import Node
     from lbgen.targets.spec import Secrets
 
 KEYS_SCRIPT, BODY_SCRIPT = "secrets/keys", "body"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.envoy.words import Node, typed
-from lbgen.targets.envoy.yaml_lines import escape_format
+from lbgen.targets.envoy.language.words import Node, typed
+from lbgen.targets.envoy.language.yaml_lines import escape_format
 
 if TYPE_CHECKING:
     from lbgen.model import Logs

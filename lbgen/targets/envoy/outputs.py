@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.targets.answers import ANSWERS, files_mark, live_body
+from lbgen.targets.common.answers import ANSWERS, files_mark, live_body
+from lbgen.targets.common.service import drop_in
 from lbgen.targets.envoy.assembly import BODY_SCRIPT, KEYS_SCRIPT, METRICS_FILE, Assembly
-from lbgen.targets.envoy.auth import digests, upstream_values, value_name
-from lbgen.targets.envoy.clusters import by_name, clusters, endpoints
 from lbgen.targets.envoy.features import has
-from lbgen.targets.envoy.filters import SCRIPTS, reads_bodies
-from lbgen.targets.envoy.inner import (
+from lbgen.targets.envoy.guards.auth import digests, upstream_values, value_name
+from lbgen.targets.envoy.language.words import Node, socket
+from lbgen.targets.envoy.language.yaml_lines import lines, quote, quote_lua
+from lbgen.targets.envoy.listeners.filters import SCRIPTS, reads_bodies
+from lbgen.targets.envoy.listeners.inner import (
     INTERNAL,
     metrics_listener,
     metrics_table,
@@ -22,12 +24,10 @@ from lbgen.targets.envoy.inner import (
     probing,
     redirect_listeners,
 )
-from lbgen.targets.envoy.listeners import listener_nodes, route_tables
+from lbgen.targets.envoy.listeners.listeners import listener_nodes, route_tables
 from lbgen.targets.envoy.logs import LEVELS
+from lbgen.targets.envoy.pools.clusters import by_name, clusters, endpoints
 from lbgen.targets.envoy.settings import own
-from lbgen.targets.envoy.words import Node, socket
-from lbgen.targets.envoy.yaml_lines import lines, quote, quote_lua
-from lbgen.targets.service import drop_in
 from lbgen.targets.spec import Output, Syntax
 
 if TYPE_CHECKING:

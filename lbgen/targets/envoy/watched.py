@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from lbgen.targets.envoy.clusters import by_name
+from lbgen.targets.envoy.pools.clusters import by_name
 from lbgen.targets.watching import Process, RunningHost
 
 if TYPE_CHECKING:

@@ -45,21 +45,21 @@ class Haproxy:
 
     def quote(self, text: str) -> Syntax:
         """Return one literal word of HAProxy's language; raises `ValueError`."""
-        from lbgen.targets.haproxy.quoting import quote  # noqa: PLC0415 - where it is rendered for
+        from lbgen.targets.haproxy.language.quoting import quote  # noqa: PLC0415 - where it is rendered for
 
         return quote(text)
 
     @property
     def strategies(self) -> Mapping[str, Callable[[Pool, TargetSettings], Refused | None]]:
         """For each strategy: None when it is rendered, else why not."""
-        from lbgen.targets.haproxy.strategies import REFUSALS  # noqa: PLC0415 - where it is rendered for
+        from lbgen.targets.haproxy.pools.strategies import REFUSALS  # noqa: PLC0415 - where it is rendered for
 
         return REFUSALS
 
     @property
     def support(self) -> tuple[Row, ...]:
         """Every key that is not simply rendered by every version."""
-        from lbgen.targets.haproxy.support import SUPPORT  # noqa: PLC0415 - where it is rendered for
+        from lbgen.targets.haproxy.limitations.support import SUPPORT  # noqa: PLC0415 - where it is rendered for
 
         return SUPPORT
 
@@ -73,32 +73,32 @@ class Haproxy:
     @property
     def program(self) -> Program:
         """Its own program."""
-        from lbgen.targets.haproxy.program import PROGRAM  # noqa: PLC0415 - rendering does without
+        from lbgen.targets.haproxy.process.program import PROGRAM  # noqa: PLC0415 - rendering does without
 
         return PROGRAM
 
     @property
     def checks(self) -> Checks:
         """How that program looks at files that it is only to check."""
-        from lbgen.targets.haproxy.check import CHECKS  # noqa: PLC0415 - rendering does without
+        from lbgen.targets.haproxy.process.check import CHECKS  # noqa: PLC0415 - rendering does without
 
         return CHECKS
 
     def limits(self, fleet: Fleet) -> Iterator[Problem]:
         """Yield what HAProxy of this version cannot do for this fleet."""
-        from lbgen.targets.haproxy.limits import limits  # noqa: PLC0415 - where it is rendered for
+        from lbgen.targets.haproxy.limitations.limits import limits  # noqa: PLC0415 - where it is rendered for
 
         return limits(fleet)
 
     def notes(self, fleet: Fleet) -> Iterator[str]:
         """Yield what the configuration costs."""
-        from lbgen.targets.haproxy.notes import notes  # noqa: PLC0415 - where it is rendered for
+        from lbgen.targets.haproxy.limitations.notes import notes  # noqa: PLC0415 - where it is rendered for
 
         return notes(fleet)
 
     def read(self, text: str) -> Inventory:
         """Return what a main file says."""
-        from lbgen.targets.haproxy.read import read  # noqa: PLC0415 - rendering does without
+        from lbgen.targets.haproxy.reading.read import read  # noqa: PLC0415 - rendering does without
 
         return read(text)
 

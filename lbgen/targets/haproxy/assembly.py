@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from lbgen.model import Secret
 from lbgen.secret_values import Joined
 from lbgen.targets.haproxy.features import has
+from lbgen.targets.haproxy.language.quoting import format_word, quote
 from lbgen.targets.haproxy.logs import log_target
-from lbgen.targets.haproxy.quoting import format_word, quote
 from lbgen.targets.haproxy.views import Section, syntax
 from lbgen.targets.spec import Syntax
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lbgen.strategies.choosers.counts import IdleFirst, TwoDraws
 from lbgen.strategies.choosers.sessions import waiting
 from lbgen.targets.behaviour import Behaviour
-from lbgen.targets.haproxy.learned import sticks
+from lbgen.targets.haproxy.pools.learned import sticks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.model import LOG_SOURCES
-from lbgen.targets.haproxy.quoting import quote
-from lbgen.targets.haproxy.words import header_sample
+from lbgen.targets.haproxy.language.quoting import quote
+from lbgen.targets.haproxy.language.words import header_sample
 
 if TYPE_CHECKING:
     from lbgen.model import Logs
-    from lbgen.targets.haproxy.rules import Rules
+    from lbgen.targets.haproxy.language.rules import Rules
 
 _LEVELS = {"debug": "debug", "info": "info", "notice": "notice", "warning": "warning", "warn": "warning",
            "error": "err", "crit": "crit"}  # fmt: skip

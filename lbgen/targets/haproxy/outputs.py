@@ -5,27 +5,27 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from lbgen.targets.answers import ANSWERS
-from lbgen.targets.haproxy.admission import BUILT_IN_COUNTERS, tables
+from lbgen.targets.common.answers import ANSWERS
+from lbgen.targets.common.listeners import groups
+from lbgen.targets.common.service import drop_in
 from lbgen.targets.haproxy.assembly import VALUES_FILE, Assembly
-from lbgen.targets.haproxy.auth import CLIENTS_FILE, clients_text
-from lbgen.targets.haproxy.backends import backends
-from lbgen.targets.haproxy.binds import differ_in_authority
-from lbgen.targets.haproxy.bodies import SCRIPT, reads_text, script_context, script_lines
-from lbgen.targets.haproxy.buffers import REWRITE, buffer_size
-from lbgen.targets.haproxy.edge import frontends
 from lbgen.targets.haproxy.features import has
-from lbgen.targets.haproxy.learned import counters_with_homes, learned_tables
+from lbgen.targets.haproxy.guards.admission import BUILT_IN_COUNTERS, tables
+from lbgen.targets.haproxy.guards.auth import CLIENTS_FILE, clients_text
+from lbgen.targets.haproxy.inspection.bodies import SCRIPT, reads_text, script_context, script_lines
+from lbgen.targets.haproxy.inspection.buffers import REWRITE, buffer_size
+from lbgen.targets.haproxy.language.quoting import quote
+from lbgen.targets.haproxy.language.words import COMMON_ERRORS, DEFAULT_TIMEOUTS, duration, error_reply
+from lbgen.targets.haproxy.listeners.binds import differ_in_authority
+from lbgen.targets.haproxy.listeners.edge import frontends
+from lbgen.targets.haproxy.listeners.metrics import METRICS_FILE, metrics_frontend, metrics_text
+from lbgen.targets.haproxy.listeners.redirects import redirects
 from lbgen.targets.haproxy.logs import log_target
-from lbgen.targets.haproxy.metrics import METRICS_FILE, metrics_frontend, metrics_text
-from lbgen.targets.haproxy.names import peers, resolvers
-from lbgen.targets.haproxy.quoting import quote
-from lbgen.targets.haproxy.redirects import redirects
+from lbgen.targets.haproxy.pools.backends import backends
+from lbgen.targets.haproxy.pools.learned import counters_with_homes, learned_tables
+from lbgen.targets.haproxy.pools.names import peers, resolvers
 from lbgen.targets.haproxy.settings import own
 from lbgen.targets.haproxy.views import Defaults, Process, Section, syntax
-from lbgen.targets.haproxy.words import COMMON_ERRORS, DEFAULT_TIMEOUTS, duration, error_reply
-from lbgen.targets.listeners import groups
-from lbgen.targets.service import drop_in
 from lbgen.targets.spec import Output, Syntax
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.haproxy.learned import counts_decisions
+from lbgen.targets.haproxy.pools.learned import counts_decisions
 from lbgen.targets.telling import (
     ALIVE,
     ANSWERS,

@@ -38,21 +38,21 @@ class Nginx:
 
     def quote(self, text: str) -> Syntax:
         """Return one literal word of NGINX's language; raises `ValueError`."""
-        from lbgen.targets.nginx.quoting import quote  # noqa: PLC0415 - where it is rendered for
+        from lbgen.targets.nginx.language.quoting import quote  # noqa: PLC0415 - where it is rendered for
 
         return quote(text)
 
     @property
     def strategies(self) -> Mapping[str, Callable[[Pool, TargetSettings], Refused | None]]:
         """For each strategy: None when it is rendered, else why not."""
-        from lbgen.targets.nginx.strategies import REFUSALS  # noqa: PLC0415 - where it is rendered for
+        from lbgen.targets.nginx.pools.strategies import REFUSALS  # noqa: PLC0415 - where it is rendered for
 
         return REFUSALS
 
     @property
     def support(self) -> tuple[Row, ...]:
         """Every key that is not simply rendered by every version."""
-        from lbgen.targets.nginx.support import SUPPORT  # noqa: PLC0415 - where it is rendered for
+        from lbgen.targets.nginx.limitations.support import SUPPORT  # noqa: PLC0415 - where it is rendered for
 
         return SUPPORT
 
@@ -66,20 +66,20 @@ class Nginx:
     @property
     def program(self) -> Program:
         """Its own program."""
-        from lbgen.targets.nginx.program import PROGRAM  # noqa: PLC0415 - rendering does without
+        from lbgen.targets.nginx.process.program import PROGRAM  # noqa: PLC0415 - rendering does without
 
         return PROGRAM
 
     @property
     def checks(self) -> Checks:
         """How that program looks at files that it is only to check."""
-        from lbgen.targets.nginx.check import CHECKS  # noqa: PLC0415 - rendering does without
+        from lbgen.targets.nginx.process.check import CHECKS  # noqa: PLC0415 - rendering does without
 
         return CHECKS
 
     def limits(self, fleet: Fleet) -> Iterator[Problem]:
         """Yield what NGINX of this version cannot do for this fleet."""
-        from lbgen.targets.nginx.limits import limits  # noqa: PLC0415 - where it is rendered for
+        from lbgen.targets.nginx.limitations.limits import limits  # noqa: PLC0415 - where it is rendered for
 
         return limits(fleet)
 
@@ -89,7 +89,7 @@ class Nginx:
 
     def read(self, text: str) -> Inventory:
         """Return what a main file says."""
-        from lbgen.targets.nginx.read import read  # noqa: PLC0415 - rendering does without
+        from lbgen.targets.nginx.reading.read import read  # noqa: PLC0415 - rendering does without
 
         return read(text)
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.model import Secret
-from lbgen.targets.nginx.names import probe_names, upstream_names
-from lbgen.targets.nginx.quoting import Literals
+from lbgen.targets.nginx.language.names import probe_names, upstream_names
+from lbgen.targets.nginx.language.quoting import Literals
+from lbgen.targets.nginx.language.words import slugs
 from lbgen.targets.nginx.views import Map, Pair, Script
-from lbgen.targets.nginx.words import slugs
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lbgen.model import Fleet, HeaderValue, TargetSettings
-    from lbgen.targets.nginx.json_regex import Member
+    from lbgen.targets.nginx.inspection.json_regex import Member
     from lbgen.targets.spec import Secrets
 
 

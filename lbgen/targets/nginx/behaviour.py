@@ -10,7 +10,7 @@ from lbgen.strategies.choosers.rings import UnboundedPrefix, UnboundedSession
 from lbgen.strategies.choosers.sessions import Remembered
 from lbgen.strategies.session import SessionParameters
 from lbgen.targets.behaviour import Behaviour
-from lbgen.targets.nginx.affinity import Homes, homes_of
+from lbgen.targets.nginx.pools.affinity import Homes, homes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.answers import ANSWERS, METHODS
-from lbgen.targets.nginx.access import ADDRESS_REFUSED
-from lbgen.targets.nginx.admin import ADMIN_REFUSED
+from lbgen.targets.common.answers import ANSWERS, METHODS
 from lbgen.targets.nginx.features import has
-from lbgen.targets.nginx.quoting import quote, regex_word
-from lbgen.targets.nginx.response_headers import merged
+from lbgen.targets.nginx.guards.access import ADDRESS_REFUSED
+from lbgen.targets.nginx.guards.admin import ADMIN_REFUSED
+from lbgen.targets.nginx.language.quoting import quote, regex_word
+from lbgen.targets.nginx.routes.response_headers import merged
 from lbgen.targets.nginx.views import Answer, Check, Location, Pair
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from lbgen.targets.answers import Answer as Said
+    from lbgen.targets.common.answers import Answer as Said
     from lbgen.targets.nginx.assembly import Assembly
 
 PREFIX = "/.lbgen/"

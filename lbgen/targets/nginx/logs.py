@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.nginx.affinity import decides
-from lbgen.targets.nginx.bodies import max_tokens
-from lbgen.targets.nginx.conditions import header_variable
-from lbgen.targets.nginx.models import model
-from lbgen.targets.nginx.quoting import quote, regex_word
+from lbgen.targets.nginx.inspection.bodies import max_tokens
+from lbgen.targets.nginx.inspection.models import model
+from lbgen.targets.nginx.language.quoting import quote, regex_word
+from lbgen.targets.nginx.pools.affinity import decides
+from lbgen.targets.nginx.routes.conditions import header_variable
 from lbgen.targets.nginx.views import Pair
 from lbgen.targets.spec import Syntax
 

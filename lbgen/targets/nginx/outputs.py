@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.targets.nginx.affinity import decides
+from lbgen.targets.common.service import drop_in
 from lbgen.targets.nginx.assembly import Assembly
-from lbgen.targets.nginx.bodies import add_scan
-from lbgen.targets.nginx.edge import sites, with_whole_bodies
 from lbgen.targets.nginx.errors import add_error_maps
+from lbgen.targets.nginx.inspection.bodies import add_scan
+from lbgen.targets.nginx.language.quoting import quote
+from lbgen.targets.nginx.language.words import duration
+from lbgen.targets.nginx.listeners.edge import sites, with_whole_bodies
+from lbgen.targets.nginx.listeners.metrics import metrics_site
 from lbgen.targets.nginx.logs import access_log, log_fields, logged_client, logged_listener, syslog
-from lbgen.targets.nginx.metrics import metrics_site
-from lbgen.targets.nginx.quoting import quote
+from lbgen.targets.nginx.pools.affinity import decides
+from lbgen.targets.nginx.pools.upstreams import probe_upstreams, upstreams
 from lbgen.targets.nginx.settings import own
-from lbgen.targets.nginx.upstreams import probe_upstreams, upstreams
 from lbgen.targets.nginx.variables import add_common_maps, add_server_map, hash_settings
 from lbgen.targets.nginx.views import NOTHING, Log, Main
-from lbgen.targets.nginx.words import duration
-from lbgen.targets.service import drop_in
 from lbgen.targets.spec import Output, Syntax
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from lbgen.targets.nginx.quoting import escape_regex, quote, regex_word
+from lbgen.targets.nginx.language.quoting import escape_regex, quote, regex_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lbgen.targets.envoy.check import CHECKS
-from lbgen.targets.envoy.program import PROGRAM
+from lbgen.targets.envoy.process.check import CHECKS
+from lbgen.targets.envoy.process.program import PROGRAM
 from lbgen.vocabulary import Version
 
 SAID = (

@@ -9,14 +9,14 @@ import yaml
 
 from lbgen.fields.walk import keys
 from lbgen.fleet.load import load
-from lbgen.fleet.reference import _support
 from lbgen.fleet.schema import FLEET
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
+from lbgen.fleet.written.reference import _support
 from lbgen.render import FLEET_FILE, render
 from lbgen.secret_values import RealSecrets
 from lbgen.targets.envoy import ENVOY
-from lbgen.targets.envoy.limits import WHEN
-from lbgen.targets.envoy.support import LIMITS, RENDERED, understood
+from lbgen.targets.envoy.limitations.limits import WHEN
+from lbgen.targets.envoy.limitations.support import LIMITS, RENDERED, understood
 from lbgen.vocabulary import Support
 from tests.test_golden import SECRETS
 
@@ -222,7 +222,9 @@ def test_every_key_has_a_case_or_a_row_or_is_refused(path: str) -> None:
 
 
 def test_the_reference_says_of_an_unknown_key_that_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lbgen.targets.envoy.support.understood", lambda key: key != "pools.*.header_size")
+    monkeypatch.setattr(
+        "lbgen.targets.envoy.limitations.support.understood", lambda key: key != "pools.*.header_size"
+    )
     assert _support(ENVOY, "pools.*.header_size") == "refused"
     assert _support(ENVOY, "pools.*.retry.within").startswith("degraded: ")
     assert _support(ENVOY, "pools.*.protocol") == "yes"
@@ -234,7 +236,9 @@ def problems(fleet: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def test_a_key_that_the_table_does_not_know_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lbgen.targets.envoy.limits.understood", lambda key: key != "pools.*.header_size")
+    monkeypatch.setattr(
+        "lbgen.targets.envoy.limitations.limits.understood", lambda key: key != "pools.*.header_size"
+    )
     said = problems(with_value(BASE, ("pools", "a", "header_size", "64KiB")))
     assert ("target-refused", "Envoy 1.36: 'header_size' cannot be had on Envoy") in said
 

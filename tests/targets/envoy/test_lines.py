@@ -7,9 +7,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as some
 
-from lbgen.targets.envoy.rates import Bound, _bucket
-from lbgen.targets.envoy.words import duration
-from lbgen.targets.envoy.yaml_lines import escape_format, lines, quote, quote_lua
+from lbgen.targets.envoy.guards.rates import Bound, _bucket
+from lbgen.targets.envoy.language.words import duration
+from lbgen.targets.envoy.language.yaml_lines import escape_format, lines, quote, quote_lua
 from lbgen.units import Rate
 
 TEXTS = some.text(some.characters(min_codepoint=32, exclude_categories=["Cs", "Cc"]), max_size=40)

@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.render import render
-from lbgen.targets.envoy.read import read
+from lbgen.targets.envoy.reading.read import read
 from lbgen.targets.envoy.watched import WATCHED
 
 SERVERS = """

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lbgen.model import Discovery, Health, Keepalive, Queue, Retry, Secret, State, StrategyChoice
-from lbgen.targets.haproxy.strategies import refusal
+from lbgen.targets.haproxy.pools.strategies import refusal
 from tests import factory
 from tests.targets.haproxy.parsed import conf, files, starting
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from lbgen.model import Auth, Limit, ListenerTls, Match, Metrics, Respond, Secret, Timeouts
+from lbgen.targets.common.paths import candidates
 from lbgen.targets.haproxy import HAPROXY
-from lbgen.targets.haproxy.admission import bounds
-from lbgen.targets.paths import candidates
+from lbgen.targets.haproxy.guards.admission import bounds
 from lbgen.units import Address, Rate
 from tests import factory
 from tests.targets.haproxy.parsed import conf, files, starting

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbgen.targets.haproxy.quoting import format_word, quote, text_word
+from lbgen.targets.haproxy.language.quoting import format_word, quote, text_word
 from tests.targets.haproxy.parsed import words
 
 HOSTILE = ["", "a b", "'", '"', "\\", "#", "$HOME", "${HOME}", "%[src]", "a'b'c", "'\\''", " if TRUE", "-i"]

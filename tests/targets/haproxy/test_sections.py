@@ -8,7 +8,7 @@ import re
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
 from tests.targets.loaded import CHAT, files, loaded, refused, sections

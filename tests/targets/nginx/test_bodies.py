@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbgen.model import Match, StrategyChoice
-from lbgen.targets.nginx.bodies import over_regex
-from lbgen.targets.nginx.forms import value_regex
+from lbgen.targets.nginx.inspection.bodies import over_regex
+from lbgen.targets.nginx.inspection.forms import value_regex
 from tests import factory
 from tests.targets.nginx.parsed import args, conf, find, locations
 

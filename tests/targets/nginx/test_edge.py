@@ -18,7 +18,7 @@ from lbgen.model import (
     Secret,
     Timeouts,
 )  # fmt: skip
-from lbgen.targets.nginx.routing import Spot, candidates, covers
+from lbgen.targets.nginx.routes.routing import Spot, candidates, covers
 from lbgen.units import Address, Rate
 from tests import factory
 from tests.targets.nginx.parsed import args, conf, files, find, locations, proxied

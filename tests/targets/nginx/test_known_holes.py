@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.render import render
 from lbgen.secret_values import StandInSecrets
 from tests.targets.nginx.parsed import find, parse

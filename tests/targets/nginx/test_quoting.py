@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbgen.targets.nginx.quoting import MAX_WORD, Literals, escape_regex, header_name, quote, regex_word
+from lbgen.targets.nginx.language.quoting import (
+    MAX_WORD,
+    Literals,
+    escape_regex,
+    header_name,
+    quote,
+    regex_word,
+)
 from tests.targets.nginx.parsed import parse
 
 hostile = st.text(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lbgen.targets.nginx.ring import keys_of
+from lbgen.targets.nginx.pools.ring import keys_of
 
 
 def test_every_server_has_a_key_of_its_own() -> None:

@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from lbgen.model import Auth, Cors, ListenerTls
-from lbgen.targets.nginx.limits import limits
+from lbgen.targets.nginx.limitations.limits import limits
 from lbgen.units import Address
 from lbgen.vocabulary import Version
 from tests import factory

@@ -1,0 +1,1 @@
+"""Commands about fleet files: made, imported, checked, shown."""

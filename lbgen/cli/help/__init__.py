@@ -1,0 +1,1 @@
+"""What the command line says of itself: examples, the reference, completion."""

@@ -1,0 +1,1 @@
+"""Commands about balancers: rendered, deployed, watched."""

@@ -1,0 +1,1 @@
+"""Commands that predict and measure: simulations, sizes, trials."""

@@ -1,0 +1,1 @@
+"""What putting a fleet into effect would change."""

@@ -1,0 +1,1 @@
+"""Changing balancers while they run."""

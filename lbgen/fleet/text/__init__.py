@@ -1,0 +1,1 @@
+"""From text to a document: YAML that is sound, each value with its place."""

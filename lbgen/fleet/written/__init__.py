@@ -1,0 +1,1 @@
+"""A fleet written out: shown, digested, documented."""

@@ -1,0 +1,1 @@
+"""Frontends and their rules as listeners."""

@@ -1,0 +1,1 @@
+"""Backends and their servers as pools."""

@@ -1,0 +1,1 @@
+"""Server blocks as listeners."""

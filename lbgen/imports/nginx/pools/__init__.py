@@ -1,0 +1,1 @@
+"""Upstreams and how they are called as pools."""

@@ -1,0 +1,1 @@
+"""What a trial sends, and what it measures."""

@@ -1,0 +1,1 @@
+"""Where a trial runs: its servers, its balancers, its addresses."""

@@ -1,0 +1,1 @@
+"""What watches a fleet: Prometheus and Grafana."""

@@ -1,0 +1,90 @@
+"""Who may call: clients by the sha256 of their keys, which a script knows from a file of its own."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from lbgen.model import Secret
+from lbgen.targets.common.sessions import session_of
+from lbgen.targets.envoy.language.words import Node, cidr, typed
+from lbgen.targets.envoy.listeners.filters import lua, pools_of
+from lbgen.targets.envoy.pools.strategies import key_header
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from lbgen.model import Listener
+    from lbgen.targets.envoy.assembly import Assembly
+
+_RBAC = "envoy.extensions.filters.http.rbac.v3"
+
+
+def auth_of(made: Assembly, listener: Listener) -> Node:
+    """Return what a listener's host tells the script."""
+    auth = listener.auth
+    words: dict[str, str | int | bool] = {"header": auth.header.lower(), "required": auth.required}
+    if {client.name for client in made.fleet.clients} - set(auth.clients):
+        words["clients"] = f",{','.join(auth.clients)},"
+    words["upstream"] = "set" if isinstance(auth.upstream, Secret) else auth.upstream
+    if isinstance(auth.upstream, Secret):
+        words["value"] = value_name(made, auth.upstream)
+    if auth.except_from:
+        words["except"] = True
+    if any(_by_client(made, listener)):
+        words["keyed"] = key_header("client")
+    return lua(**words)
+
+
+def _by_client(made: Assembly, listener: Listener) -> Iterator[bool]:
+    yield any(len(route.split) > 1 and route.split_by == "client" for route in listener.routes)
+    for pool in pools_of(made.fleet, listener):
+        by = session_of(pool)
+        yield bool(by and by.client)
+
+
+def except_of(listener: Listener) -> Node:
+    """Return what looks whether a request comes from an address that needs no key.
+
+    In the shadow: it refuses nobody, and leaves a note for the script.
+    """
+    policy = {"permissions": [{"any": True}], "principals": [_networks(listener.auth.except_from)]}
+    rules = {"action": "ALLOW", "policies": {"known": policy}}
+    rbac = typed(f"{_RBAC}.RBAC", shadow_rules=rules, shadow_rules_stat_prefix="lb_")
+    del rbac["@type"]
+    return typed(f"{_RBAC}.RBACPerRoute", rbac=rbac)
+
+
+def addresses_of(listener: Listener) -> Node:
+    """Return what refuses requests by their address: those of `deny`, and those that `allow` leaves out."""
+    allowed = _networks(listener.allow) if listener.allow else {"any": True}
+    if listener.deny:
+        both = [allowed, {"not_id": _networks(listener.deny)}]
+        allowed = {"and_ids": {"ids": both}}
+    policies = {"allowed": {"permissions": [{"any": True}], "principals": [allowed]}}
+    rbac = {"rules": {"action": "ALLOW", "policies": policies}}
+    return typed(f"{_RBAC}.RBACPerRoute", rbac=rbac)
+
+
+def _networks(networks: Iterable[str]) -> Node:
+    return {"or_ids": {"ids": [{"remote_ip": cidr(network)} for network in networks]}}
+
+
+def value_name(made: Assembly, secret: Secret) -> str:
+    """Return the name by which the script knows the value of a secret."""
+    return f"value-{upstream_values(made).index(secret) + 1}"
+
+
+def upstream_values(made: Assembly) -> list[Secret]:
+    """Return the keys that servers see in place of their clients'."""
+    found = [one.auth.upstream for one in made.fleet.listeners if isinstance(one.auth.upstream, Secret)]
+    return list(dict.fromkeys(found))
+
+
+def digests(made: Assembly) -> dict[str, str]:
+    """Return the digest of every key, and whose it is."""
+    return {
+        hashlib.sha256(made.resolve(key).encode()).hexdigest(): client.name
+        for client in made.fleet.clients
+        for key in client.keys
+    }

@@ -1,0 +1,1 @@
+"""Values, numbers and names in Envoy's spelling."""

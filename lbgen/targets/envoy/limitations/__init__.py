@@ -1,0 +1,1 @@
+"""What Envoy cannot do for a fleet."""

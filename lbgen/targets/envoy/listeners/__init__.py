@@ -1,0 +1,1 @@
+"""Listeners, and the filters that requests go through."""

@@ -1,0 +1,1 @@
+"""Pools as clusters, and how requests go to their servers."""

@@ -1,0 +1,1 @@
+"""Routes, and the answers of Envoy's own."""

@@ -1,0 +1,1 @@
+"""What HAProxy cannot do for a fleet, and what it costs."""

@@ -1,0 +1,1 @@
+"""Listeners as frontends."""

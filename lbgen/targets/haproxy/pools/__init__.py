@@ -1,0 +1,1 @@
+"""Pools as backends, and how requests go to their servers."""

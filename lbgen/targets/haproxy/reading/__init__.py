@@ -1,0 +1,1 @@
+"""Configurations of HAProxy, read: our own, and those that somebody else wrote."""

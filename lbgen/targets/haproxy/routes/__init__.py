@@ -1,0 +1,1 @@
+"""Routes as rules of frontends."""

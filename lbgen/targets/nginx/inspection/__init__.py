@@ -1,0 +1,1 @@
+"""What NGINX finds in a request: bodies, forms, the model."""

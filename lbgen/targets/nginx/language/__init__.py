@@ -1,0 +1,1 @@
+"""Words of NGINX's language: text quoted, numbers and names spelled."""

@@ -1,0 +1,51 @@
+"""What upstreams are called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbgen.model import State
+from lbgen.targets.nginx.language.words import slugs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from lbgen.model import Fleet, Pool, Server
+    from lbgen.targets.spec import Syntax
+
+
+def upstream_names(pools: Iterable[Pool]) -> Mapping[str, Syntax]:
+    """Return pool name -> upstream name, unique, in lower case, with `-` and never `_`.
+
+    An underscore would be an invalid host name wherever the upstream's name leaks into `Host`.
+    """
+    return slugs(pool.name for pool in pools)
+
+
+def probe_names(fleet: Fleet) -> Mapping[str, Syntax]:
+    """Return pool name -> upstream name for the `ready` probe of pools with caps.
+
+    A server at `max_conns` looks the same as a dead one ("no live upstreams"), so these pools are probed
+    through an upstream without caps.
+    """
+    if not any(listener.status.ready for listener in fleet.listeners):
+        return {}
+    own = [pool.name for pool in fleet.pools]
+    made = slugs([*own, *(f"{name} ready" for name in own)])
+    return {
+        pool.name: made[f"{pool.name} ready"] for pool in fleet.pools if has_servers(pool) and _capped(pool)
+    }
+
+
+def _capped(pool: Pool) -> bool:
+    return pool.max_in_flight is not None or any(server.max_in_flight for server in pool.servers)
+
+
+def has_servers(pool: Pool) -> bool:
+    """Tell whether a pool has anything that an upstream block could list."""
+    return bool(pool.servers) or bool(pool.discover and pool.discover.dns)
+
+
+def serving(pool: Pool) -> tuple[Server, ...]:
+    """Return the servers that take requests, backups among them."""
+    return tuple(server for server in pool.servers if server.weight and server.state is State.UP)

@@ -1,0 +1,1 @@
+"""What NGINX cannot do for a fleet."""

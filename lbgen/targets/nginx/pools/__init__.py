@@ -1,0 +1,1 @@
+"""Pools as upstreams, and how requests go to their servers."""

@@ -1,0 +1,1 @@
+"""NGINX as a program: how it is called, and how it checks files."""

@@ -1,0 +1,1 @@
+"""Configurations of NGINX, read: our own, and those that somebody else wrote."""
