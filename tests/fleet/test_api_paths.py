@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from lbgen.api_paths import API_PATHS, SOURCES, Carries, prefixes
 
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import Iterator
 
+ACCOUNTS = re.compile(r"/v1/(organizations?|projects)/")
+"""Whoever runs inference servers has no such accounts."""
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api-paths.md"
 _HEAD = """\
 # Paths of the APIs
@@ -23,7 +29,7 @@ This page is made from `lbgen/api_paths.py`; `pytest tests/fleet --update-golden
 |---|---|
 | model in the body, the query or the path | the pool that lists it, else 404 `model_not_found` |
 | id of an object that one server keeps | what a route by path says; else 404 `object_of_a_server` |
-| nothing | the answer is made from the fleet |
+| nothing | for lists of models and Ollama's own pages, an answer made from the fleet; else 404 `not_found` |
 """
 
 
@@ -54,3 +60,30 @@ def test_beginnings_of_paths() -> None:
     kept = prefixes(Carries.OBJECT)
     assert {"/v1/responses/", "/v1/files", "/v1/batches", "/v1/messages/batches"} <= set(kept)
     assert "/v1/responses" not in kept, "it carries a model"
+
+
+def called(client: str) -> Iterator[str]:
+    """Yield the paths that stand in the code of an API's Python client."""
+    found = find_spec(client)
+    assert found is not None, client
+    assert found.origin is not None, client
+    for file in Path(found.origin).parent.rglob("*.py"):
+        if "resources" in file.parts or client == "ollama":
+            yield from re.findall(r"""["'](/[a-z][a-z0-9_]+(?:/[^"'?\s]+)?)(?:[?][^"']*)?["']""", file.read_text())
+
+
+@pytest.mark.parametrize("client", ["openai", "anthropic", "ollama"])
+def test_each_path_that_a_client_calls_is_told(client: str) -> None:
+    before = "/v1" if client == "openai" else ""
+    paths = {path if path.startswith("/v1/") else before + path for path in called(client)}
+    known = {row.path.partition("{")[0] for row in API_PATHS if row.carries in {Carries.OBJECT, Carries.PATH}}
+    exact = {row.path for row in API_PATHS}
+    unknown = [
+        path
+        for path in sorted(paths)
+        if path not in exact
+        and not ACCOUNTS.match(f"{path}/")
+        and not any(path.startswith(beginning) for beginning in known)
+    ]
+    assert len(paths) > 10
+    assert unknown == []
