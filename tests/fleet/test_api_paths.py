@@ -69,7 +69,9 @@ def called(client: str) -> Iterator[str]:
     assert found.origin is not None, client
     for file in Path(found.origin).parent.rglob("*.py"):
         if "resources" in file.parts or client == "ollama":
-            yield from re.findall(r"""["'](/[a-z][a-z0-9_]+(?:/[^"'?\s]+)?)(?:[?][^"']*)?["']""", file.read_text())
+            yield from re.findall(
+                r"""["'](/[a-z][a-z0-9_]+(?:/[^"'?\s]+)?)(?:[?][^"']*)?["']""", file.read_text()
+            )
 
 
 @pytest.mark.parametrize("client", ["openai", "anthropic", "ollama"])

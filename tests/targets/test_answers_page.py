@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "answers.md"
-TARGETS = {"nginx": ("NGINX", "1.22"), "haproxy": ("HAProxy", "2.6")}
+TARGETS = {"nginx": ("NGINX", "1.22"), "haproxy": ("HAProxy", "2.6"), "envoy": ("Envoy", "1.36")}
 
 EVERYTHING = """\
 pools:
@@ -34,9 +34,15 @@ listeners:
     routes: [{max_tokens_over: 4096, pool: llama}, {pool: other}]
 clients:
   all: {key: env:ALL}
-  some: {key: env:SOME, pools: [other]}
+  some: {key: env:SOME}
 """
-"""A fleet that has an occasion for each answer."""
+"""A fleet that has an occasion for each answer but one."""
+BY_POOL = """\
+pools: {a: {servers: ["gpu-0:8000"]}, b: {servers: ["gpu-1:8000"]}}
+listeners: {one: {bind: "127.0.0.1:8080", auth: {clients: all}, routes: [{path: /b, pool: b}, {pool: a}]}}
+clients: {all: {key: env:ALL}, some: {key: env:SOME, pools: [a]}}
+"""
+"""A fleet for that one: Envoy tells clients of pools from others where no body decides alone."""
 
 _HEAD = """\
 # Answers of the balancer itself
@@ -51,8 +57,8 @@ What a client gets when no server answers: JSON in the form of OpenAI's errors, 
 listener's `response_headers` say. What a server answers is never changed: a 503 from an engine has its own words.
 What HAProxy cannot read as a request, or not within `timeouts.header`, gets a page of its own, HTML: 400 or 408.
 
-| status | `error.code` | when | NGINX | HAProxy |
-|---|---|---|---|---|
+| status | `error.code` | when | NGINX | HAProxy | Envoy |
+|---|---|---|---|---|---|
 """  # noqa: E501 - an answer is one line
 _TAIL = """
 Answers that are no errors:
@@ -72,9 +78,10 @@ This page is made from the answers, and from files that were rendered with all o
 
 def given(target: str) -> set[str]:
     """Return the codes of the answers in the files of one target."""
-    rendered = files(EVERYTHING, target, TARGETS[target][1])
+    rendered = [files(fleet, target, TARGETS[target][1]) for fleet in (EVERYTHING, BY_POOL)]
+    texts = (text for one in rendered for text in one.values())
     # In a text with an apostrophe NGINX's quotes are escaped.
-    said = (line for text in rendered.values() for line in text.splitlines() if "param" in line)
+    said = (line for text in texts for line in text.splitlines() if "param" in line)
     return {code for line in said for code in re.findall(r"code\W+(\w+)", line)}
 
 
@@ -98,7 +105,7 @@ def test_each_answer_is_told_and_given_somewhere() -> None:
     assert WHEN.keys() == ANSWERS.keys()
     codes = {answer.code for answer in ANSWERS.values()}
     assert len(codes) == len(ANSWERS)
-    assert codes - given("nginx") - given("haproxy") == {"unsupported_form"}, "which is Envoy's alone"
+    assert codes == set.union(*map(given, TARGETS))
 
 
 def test_what_only_one_target_answers_is_told() -> None:
@@ -108,3 +115,5 @@ def test_what_only_one_target_answers_is_told() -> None:
         "odd_spelling",
     }
     assert given("haproxy") - given("nginx") == {"request_timeout"}
+    assert given("envoy") - given("haproxy") == {"unsupported_form"}
+    assert given("haproxy") - given("envoy") == {"invalid_form", "uri_too_long"}

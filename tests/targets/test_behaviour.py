@@ -521,6 +521,22 @@ def test_a_body_decides(site: Site, sent: Sent) -> None:
         assert got.seen.body == sent.body
 
 
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [("/v1/responses/resp_1", "object_of_a_server"),
+     ("/v1/responses/resp_1/input_items?limit=2", "object_of_a_server"),
+     ("/v1/responses", "not_found"), ("/v1/files", "object_of_a_server"), ("/v1/filesystem", "not_found"),
+     ("/v1/agents/sessions/s_1/events", "object_of_a_server"),
+     ("/v2/batches/b_1:cancel", "object_of_a_server"),
+     ("/v1//chatkit/threads", "object_of_a_server"), ("/v1/chat/completions", "not_found")],
+)  # fmt: skip
+def test_what_one_server_made_is_told_from_what_is_nowhere(site: Site, path: str, code: str) -> None:
+    got = site.ask("bodies", path)
+    assert (got.status, got.code) == (404, code)
+    named = site.ask("bodies", path, "POST", b'{"model": "nobody"}', JSON)
+    assert (named.status, named.code) == (404, "model_not_found")
+
+
 def test_a_field_of_a_form_decides_by_its_whole_name(site: Site) -> None:
     """Envoy reads no forms, and has no such route."""
     for name, server in (("kind-of", "b" if site.target != "envoy" else ""), ("kind_of", "")):

@@ -27,6 +27,7 @@ def model_paths(listeners: Iterable[Listener]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*known, *own]))
 
 
+OBJECTS = prefixes(Carries.OBJECT)
 LISTED = "/v1/models/"
 """What follows it is a model's name, slashes and all."""
 
@@ -34,6 +35,12 @@ LISTED = "/v1/models/"
 def escape_regex(text: str) -> str:
     """Return an expression, of PCRE and of RE2, that matches just this text."""
     return "".join(c if c.isalnum() or c in "_-/" or ord(c) > 127 else f"\\x{ord(c):02x}" for c in text)
+
+
+def objects_regex() -> str:
+    """Return an expression, of PCRE and of RE2, for the beginning of a path to what one server keeps."""
+    kept = (f"{escape_regex(path)}{'' if path.endswith('/') else '(?:/|$)'}" for path in OBJECTS)
+    return f"^(?:{'|'.join(kept)})"
 
 
 def compared(path: str) -> str:

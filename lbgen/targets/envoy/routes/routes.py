@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.engines import ENGINES
 from lbgen.targets.common.answers import ANSWERS
-from lbgen.targets.common.paths import Candidate, admin_regex, candidates
+from lbgen.targets.common.paths import Candidate, admin_regex, candidates, objects_regex
 from lbgen.targets.envoy.guards.rates import limits_of
 from lbgen.targets.envoy.language.words import Node, duration, header, regex, silence
 from lbgen.targets.envoy.listeners.filters import ADDRESSES, AUTH, BODY, INSERT, OFF, inserted, lua
@@ -49,6 +49,8 @@ def routes(made: Assembly, listener: Listener) -> list[Node]:
     if any(route.match.models for route in listener.routes):
         match = {"prefix": "/", "dynamic_metadata": [NAMED]}
         found.append(answer(match, ANSWERS["model_not_found"], "No pool has the model."))
+        match = regex(f"{objects_regex()}.*")
+        found.append(answer(match, ANSWERS["made_elsewhere"], "Only the server that made it has it."))
     found.append(answer({"prefix": "/"}, ANSWERS["not_found"], "No route fits."))
     return found
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.api_paths import Carries, prefixes
-from lbgen.targets.common.paths import candidates, escape_regex
+from lbgen.targets.common.paths import OBJECTS, candidates, escape_regex
 from lbgen.targets.common.query import needless, parameter, twice
 from lbgen.targets.haproxy.inspection.bodies import (
     HIDDEN,
@@ -106,10 +105,9 @@ def _answer_no_route(rules: Rules, listener: Listener) -> None:
 
 def _kept() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield tests for paths of objects that one server keeps."""
-    kept = prefixes(Carries.OBJECT)
-    exact = tuple(path for path in kept if not path.endswith("/"))
+    exact = tuple(path for path in OBJECTS if not path.endswith("/"))
     yield "var(txn.lb_decoded) -m str", exact
-    yield "var(txn.lb_decoded) -m beg", tuple(path if path.endswith("/") else f"{path}/" for path in kept)
+    yield "var(txn.lb_decoded) -m beg", tuple(path if path.endswith("/") else f"{path}/" for path in OBJECTS)
 
 
 def _query_refusals(rules: Rules, listener: Listener) -> None:

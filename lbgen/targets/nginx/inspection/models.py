@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.api_paths import Carries, prefixes
-from lbgen.targets.common.paths import LISTED, model_paths
+from lbgen.targets.common.paths import LISTED, model_paths, objects_regex
 from lbgen.targets.nginx.inspection import forms, json_regex
 from lbgen.targets.nginx.inspection.bodies import max_tokens, member, over_regex
 from lbgen.targets.nginx.language.quoting import escape_regex, regex_word
@@ -112,10 +111,6 @@ def _odd(made: Assembly, *, tokens: bool) -> str:
 
 def unknown_model(made: Assembly) -> Syntax:
     """Return the variable that names the answer where no route fits: unknown model, or no route."""
-    kept = "|".join(
-        f"{escape_regex(path)}{'' if path.endswith('/') else '(?:/|$)'}" for path in prefixes(Carries.OBJECT)
-    )
-    nowhere = made.flag(
-        "$uri", [("default", "lb-not-found"), (regex_word(f"~^(?:{kept})"), "lb-made-elsewhere")]
-    )
+    kept = regex_word(f"~{objects_regex()}")
+    nowhere = made.flag("$uri", [("default", "lb-not-found"), (kept, "lb-made-elsewhere")])
     return made.map(model(made), "$lb_unknown", [('""', nowhere), ("default", "lb-model-not-found")])
