@@ -29,9 +29,11 @@ _PLAIN = "\x1b[0m"
 class Console:
     """Writes for one command line; knows how much is wanted and whether in colour."""
 
-    __slots__ = ("color", "quiet", "sources", "verbose")
+    __slots__ = ("arguments", "color", "quiet", "sources", "verbose")
 
-    def __init__(self) -> None:
+    def __init__(self, arguments: Sequence[str] = ()) -> None:
+        self.arguments = arguments
+        """The command line, without the program."""
         self.quiet = False
         self.verbose = False
         self.color = "auto"

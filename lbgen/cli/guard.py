@@ -24,7 +24,7 @@ INTERRUPTED, BROKEN_PIPE = 130, 141
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; whatever goes wrong is said on standard error."""
-    console = Console()
+    console = Console(arguments)
     try:
         _prepare_streams()
         return _guarded(arguments, console)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -260,16 +261,84 @@ def test_the_report_is_one_page_that_needs_nothing_else(
     assert "http://" not in text.replace("http://www.w3.org", "")
     assert "https://" not in text
     assert "<script" not in text
-    assert re.findall(r'data-chart="([^"]+)"', text) == ["ttft", "e2e", *["over-time"] * 3]
-    curves = re.findall(r'<polyline class="curve s\d" points="([^"]+)"', text)
+    assert re.findall(r'data-chart="([^"]+)"', text) == [
+        "ttft-bars",
+        "e2e-bars",
+        "ttft",
+        "e2e",
+        *["over-time"] * 3,
+    ]
+    curves = re.findall(r'<polyline class="curve [sv]\d" stroke-width="[\d.]+" points="([^"]+)"', text)
     assert len(curves) == 6 + 9  # two charts of three strategies, and three strategies with three servers
     for curve in curves[:6]:
         points = [tuple(map(float, point.split(","))) for point in curve.split()]
         assert len(points) == 200
         assert points == sorted(points, key=lambda point: (point[0], -point[1]))
-        assert all(46 <= x <= 344 and 8 <= y <= 196 for x, y in points)
+        assert all(58 <= x <= 344 and 8 <= y <= 190 for x, y in points)
     for cell in out.splitlines()[4].split("  "):
         assert cell.strip() in text
+    marks = re.findall(r'<circle class="dot (s\d)"', text)
+    assert len(marks) == 2 * 2 * 3  # the P50 and the P99 of three strategies, in two charts
+
+
+def test_the_report_begins_with_bars_of_what_decides(
+    simulate: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    path = tmp_path / "report.html"
+    code, out, err = simulate("--report", str(path), "--seed", "1", "--seed", "2", *QUICK)
+    assert code == 0, err
+    text = path.read_text()
+    words = text[text.index('class="words"') :]
+    assert words.index("least_conn") < words.index("99 of 100")  # the verdict, then what clients notice
+    bars = text.split('data-chart="e2e-bars"')[1].split("</svg>")[0]
+    assert bars.count('<path class="error"') == bars.count("<rect") == 3
+    line = next(line for line in out.splitlines() if line.startswith("least_conn (present)"))
+    p99 = line.split()[-3]
+    assert re.search(rf">least_conn: {p99} s ± [\d.]+ m?s<", bars)
+
+
+def test_the_values_of_a_report_are_seen_without_a_script(
+    simulate: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    path = tmp_path / "report.html"
+    _, out, _ = simulate("--report", str(path), "--requests", "4000", "--seed", "1")
+    chart = path.read_text().split('data-chart="e2e"')[1].split("</svg>")[0]
+    (said,) = re.findall(r"<title>P99\n([^<]+)</title>", chart)
+    told = dict(line.split(": ") for line in said.splitlines())
+    for line in out.splitlines():
+        if line.split(" ")[0] in told and "against" not in line:
+            shown = float(told[line.split(" ")[0]].split(" ")[0])
+            assert shown == pytest.approx(float(line.split()[-3].rstrip("*")), rel=0.05)
+
+
+def test_a_strategy_has_one_colour_whatever_it_is_compared_with(
+    simulate: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    found = set()
+    for others in ("round_robin", "random_two"):
+        path = tmp_path / f"{others}.html"
+        simulate("--report", str(path), "--strategy", others, "--strategy", "least_conn", *QUICK)
+        chart = path.read_text().split('data-chart="ttft"')[1]
+        found |= {cls for cls, name in re.findall(r'"curve ([^"]+)"[^>]*><title>([^<]+)', chart)
+                  if name == "least_conn"}  # fmt: skip
+    assert len(found) == 1
+
+
+def test_a_report_says_where_it_comes_from(
+    simulate: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    path = tmp_path / "report.html"
+    guarded = "--set=listeners.default.auth={clients: all}"
+    code, _, err = simulate("--set", "clients.team.key=env:NO_KEY", guarded, "--report", str(path), *QUICK)
+    assert code == 0, err
+    text = path.read_text()
+    command = unescape(re.findall(r"<dd><code>(.*?)</code>", text)[0])
+    assert command.startswith("lbgen simulate ")
+    assert "--set clients.team.key=... --set=listeners.default.auth=... --report" in command
+    assert "2023-11-14 22:13 UTC by lbgen 0.1.0" in text
+    assert re.search(r"digest [0-9a-f]{12}<", text)
+    assert "NO_KEY" not in text  # a key could stand there
 
 
 def test_a_report_over_several_loads_shows_latency_against_load(
@@ -288,7 +357,7 @@ def test_a_report_over_several_loads_shows_latency_against_load(
     assert len(lines) == 2  # two strategies
     for line in lines:
         (x0, y0), (x1, y1) = (map(float, point.split(",")) for point in line.split())
-        assert (x0, x1) == (46, 344)  # from the lowest load to the highest
+        assert (x0, x1) == (58, 344)  # from the lowest load to the highest
         assert y0 > y1  # and upwards
     assert chart.count("<circle") == 4
     assert "Unstable" in text

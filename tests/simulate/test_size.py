@@ -179,6 +179,7 @@ def test_reports_have_a_curve_for_each_kind(size: Callable[..., Asked], tmp_path
     words = ("--objective", "ttft_p99<500ms", "--rate", "20", *ALIKE, *QUICK, "--strategy", "round_robin")
     assert size(*words, "--report", str(page))[0] == 0
     assert page.read_text().count('data-chart="servers"') == 1
+    assert page.read_text().count('data-chart="servers-bars"') == 1
     assert "N+1" in page.read_text()
     assert size(*words, "--report", str(picture))[0] == 0
     root = ET.fromstring(picture.read_text())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +13,15 @@ import click
 from lbgen.problems import LbgenError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from lbgen.cli.console import Console
+    from lbgen.simulate.answers.report import Origin
 
 
 PAGE, PICTURE = ".html", ".svg"
+WITH_SECRETS = ("clients", "listeners", "metrics")
+"""Keys whose values of ``--set`` a report does not repeat."""
 
 
 def expect_writable(name: str | None, *kinds: str, option: str = "--report") -> None:
@@ -48,3 +55,19 @@ def write_report(console: Console, name: str, text: str) -> None:
     except OSError as error:
         raise LbgenError(f"{name}: cannot be written: {error.strerror}") from None
     console.note(f"written {name}")
+
+
+def origin(console: Console) -> Origin:
+    """Return what a page says of itself: the command, and now or the date in SOURCE_DATE_EPOCH."""
+    from lbgen.simulate.answers.report import Origin  # noqa: PLC0415 - most calls write no report
+
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    moment = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() else datetime.now(UTC)
+    return Origin(shlex.join(["lbgen", *_shown(console.arguments)]), f"{moment:%Y-%m-%d %H:%M} UTC")
+
+
+def _shown(arguments: Sequence[str]) -> Iterator[str]:
+    for before, word in zip(("", *arguments), arguments, strict=False):
+        setting = word if before == "--set" else word.removeprefix("--set=")
+        secret = (before == "--set" or setting != word) and setting.startswith(WITH_SECRETS)
+        yield f"{word[: len(word) - len(setting)]}{setting.partition('=')[0]}=..." if secret else word

@@ -11,7 +11,7 @@ from lbgen.cli.console import terminal_width
 from lbgen.cli.options import MOST_LOAD, MOST_RATE, Amount, Command, fleet_options, format_option, option
 from lbgen.cli.predict.kv_agent import KvAgent
 from lbgen.cli.predict.pools import asked_pool, lenient_fleet, strategy_name
-from lbgen.cli.predict.reports import PAGE, PICTURE, expect_writable, write_report
+from lbgen.cli.predict.reports import PAGE, PICTURE, expect_writable, origin, write_report
 from lbgen.cli.predict.simulate_inputs import Wanted, calibration_of, incident_of, workload_of
 from lbgen.cli.progress import Progress
 from lbgen.engines import ENGINES
@@ -191,19 +191,18 @@ def _search(console: Console, question: Question, objective: Objective | None, c
 def _show(console: Console, wanted: Wanted, answers: Sequence[Answer], carried: Carried) -> None:
     objective = wanted.find_capacity or ""
     if wanted.report:
-        write_report(
-            console, wanted.report, _report(wanted.report, answers, capacity_lines(objective, carried))
-        )
+        report = _report(console, wanted.report, answers, capacity_lines(objective, carried))
+        write_report(console, wanted.report, report)
     if wanted.format == "json":
         console.result(json.dumps(answers_json(answers, carried), indent=2))
     else:
         console.result(tables(answers, terminal_width()) + capacity_text(objective, carried))
 
 
-def _report(name: str, answers: Sequence[Answer], capacity: Sequence[str]) -> str:
+def _report(console: Console, name: str, answers: Sequence[Answer], capacity: Sequence[str]) -> str:
     if name.endswith(PICTURE):
         return picture(answers, builtin_templates())
-    return page(answers, builtin_templates(), capacity)
+    return page(answers, builtin_templates(), origin(console), capacity)
 
 
 def _question(console: Console, fleet: Fleet, request: FleetRequest, wanted: Wanted) -> Question:

@@ -11,7 +11,7 @@ from lbgen.cli.console import terminal_width
 from lbgen.cli.options import MOST_RATE, Amount, Command, fleet_options, format_option, option
 from lbgen.cli.predict.kv_agent import KvAgent
 from lbgen.cli.predict.pools import asked_pool, lenient_fleet, strategy_name
-from lbgen.cli.predict.reports import PAGE, PICTURE, expect_writable, write_report
+from lbgen.cli.predict.reports import PAGE, PICTURE, expect_writable, origin, write_report
 from lbgen.cli.predict.simulate_inputs import calibration_of, note_trace
 from lbgen.cli.progress import Progress
 from lbgen.render import builtin_templates
@@ -228,8 +228,14 @@ def _load(console: Console, wanted: Wanted, pool: str) -> Workload:
 
 def _show(console: Console, wanted: Wanted, found: Sequence[Sized], costs: Costs) -> None:
     if wanted.report:
-        make = size_picture if wanted.report.endswith(PICTURE) else size_page
-        write_report(console, wanted.report, make(found, costs, builtin_templates()))
+        templates = builtin_templates()
+        drawn = wanted.report.endswith(PICTURE)
+        report = (
+            size_picture(found, costs, templates)
+            if drawn
+            else size_page(found, costs, templates, origin(console))
+        )
+        write_report(console, wanted.report, report)
     if wanted.format == "json":
         console.result(json.dumps(size_json(found, costs), indent=2))
     else:

@@ -12,7 +12,7 @@ from lbgen.cli.inputs import load_fleet, usable_fleet
 from lbgen.cli.options import MOST_LOAD, MOST_RATE, Amount, Command, fleet_options, format_option, option
 from lbgen.cli.predict.kv_agent import KvAgent
 from lbgen.cli.predict.pools import first_served, named_pool, strategy_name
-from lbgen.cli.predict.reports import PAGE, expect_writable, write_report
+from lbgen.cli.predict.reports import PAGE, expect_writable, origin, write_report
 from lbgen.cli.predict.simulate_inputs import note_trace
 from lbgen.cli.progress import Progress
 from lbgen.cli.signals import end_as_ctrl_c_does
@@ -191,7 +191,7 @@ def _judge(console: Console, wanted: Wanted, expected: list[Expectation], trial:
 
     missed = list(expectations.failed(expected, [row.measured for row in trial.rows]))
     if wanted.report:
-        write_report(console, wanted.report, page.page(trial, builtin_templates(), missed))
+        write_report(console, wanted.report, page.page(trial, builtin_templates(), origin(console), missed))
     for sentence in missed:
         console.error(f"expected {sentence}")
     counted = wanted.allow_errors or any(one.left.metric == "errors" for one in expected)

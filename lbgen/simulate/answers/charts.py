@@ -1,47 +1,59 @@
-"""Charts as numbers for a template: curves on a grid, in the units of an SVG of 360 x 230."""
+"""Charts as numbers for a template: curves on a grid, in the units of `lbgen.simulate.answers.axes`."""
 
 from __future__ import annotations
 
-from math import ceil, floor, log10
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.simulate.runs.result import combined, row_name
+from lbgen.simulate.answers.axes import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    Axis,
+    Tick,
+    decades,
+    from_zero,
+)
+from lbgen.simulate.answers.looks import SHADES, Shown, server_looks, shown, widths
+from lbgen.simulate.runs.result import seconds
+from lbgen.simulate.runs.statistics import interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from lbgen.simulate.answers.study import Answer
-    from lbgen.simulate.runs.result import Figures, Row
+    from lbgen.simulate.runs.result import Figures
+    from lbgen.simulate.runs.statistics import Interval
 
-WIDTH, HEIGHT = 360, 230
-LEFT, RIGHT, TOP, BOTTOM = 46, 344, 8, 196
-COLORS = 7
-MOST_SERVERS = 2 * COLORS
+MOST_SERVERS = 2 * SHADES
 """Servers with a line each; of more, the fullest, the average and the emptiest are shown."""
 DISTRIBUTIONS = {"ttft": "Time to first token", "e2e": "Time of the whole answer"}
-
-
-class Tick(NamedTuple):
-    """A line of the grid."""
-
-    at: float
-    text: str
+RANKS = (*(n / 20 for n in range(1, 20)), 0.99)
+"""Shares at which a distribution tells its values."""
+MARKED = (0.5, 0.99)
 
 
 class Curve(NamedTuple):
     """One line; points are ``x,y x,y ...``."""
 
     name: str
-    number: int
+    style: str
     points: str
-    dots: list[tuple[float, float]]
-    faint: bool = False
-    """It is only there to be compared with."""
+    dots: Sequence[tuple[float, float]] = ()
+    width: float = 1.8
+    whiskers: Sequence[tuple[float, float, float]] = ()
+    """Intervals: where across, from which height to which."""
 
-    @property
-    def style(self) -> str:
-        """The classes that give it a colour and, when faint and from the eighth on, dashes."""
-        return f"s{self.number % COLORS}" + (" dashed" if self.faint or self.number >= COLORS else "")
+
+class Band(NamedTuple):
+    """A part of the chart that tells its values when the mouse is over it."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    text: str
 
 
 class Chart(NamedTuple):
@@ -50,138 +62,191 @@ class Chart(NamedTuple):
     kind: str
     title: str
     caption: str
-    x_ticks: list[Tick]
-    y_ticks: list[Tick]
-    curves: list[Curve]
-
-
-class Axis(NamedTuple):
-    """From values to places."""
-
-    low: float
-    high: float
-    begin: float
-    end: float
-    logarithmic: bool = False
-
-    def place(self, value: float) -> float:
-        """Return where a value is; what is below the axis is at its beginning."""
-        low, high, value = self.low, self.high, max(value, self.low)
-        if self.logarithmic:
-            low, high, value = log10(low), log10(high), log10(value)
-        return round(self.begin + (value - low) / (high - low) * (self.end - self.begin), 1)
-
-    def ticks(self) -> list[Tick]:
-        """Return a few round numbers."""
-        if self.logarithmic:
-            return [Tick(self.place(value), _short(value)) for value in _round_values(self.low, self.high)]
-        step = _round_step(self.high - self.low)
-        first = ceil(self.low / step - 1e-9)
-        values = [step * number for number in range(first, floor(self.high / step + 1e-9) + 1)]
-        return [Tick(self.place(value), f"{value:.6g}") for value in values]
-
-
-class Shown(NamedTuple):
-    """A row as a chart shows it."""
-
-    name: str
-    row: Row
-    number: int
-    """Of its colour."""
-    faint: bool = False
+    x_title: str
+    y_title: str
+    x_ticks: Sequence[Tick]
+    y_ticks: Sequence[Tick]
+    curves: Sequence[Curve]
+    bands: Sequence[Band] = ()
+    style: str = ""
+    """Of the strategy that it is about, when it is about one."""
+    height: float = HEIGHT
 
 
 def distribution(found: Answer, metric: str) -> Chart | None:
     """Return the distributions of a metric; None when no request was answered."""
-    return distributions([Shown(row_name(row), row, n) for n, row in enumerate(found.rows)], metric)
+    return distributions(shown(found.rows), metric)
 
 
-def distributions(shown: Sequence[Shown], metric: str) -> Chart | None:
+def distributions(rows: Sequence[Shown], metric: str) -> Chart | None:
     """Return the distributions of a metric in some rows; None when no request was answered."""
-    lines = [
-        _average([run.curves[metric] for run in one.row.runs if run.curves.get(metric)]) for one in shown
-    ]
-    across = _decades([value for line in lines for value in line], LEFT, RIGHT)
+    lines = [_average([run.curves[metric] for run in one.row.runs if run.curves.get(metric)]) for one in rows]
+    across = decades([value for line in lines for value in line], LEFT, RIGHT)
     if across is None:
         return None
     up = Axis(0, 1, BOTTOM, TOP)
     curves = [
         _curve(
             one.name,
-            one.number,
+            one.style,
             [(across.place(value), up.place((rank + 0.5) / len(line))) for rank, value in enumerate(line)],
-        )._replace(faint=one.faint)
-        for one, line in zip(shown, lines, strict=True)
+            width,
+        )._replace(dots=[(across.place(_at(line, share)), up.place(share)) for share in MARKED if line])
+        for one, line, width in zip(rows, lines, widths(len(rows)), strict=True)
     ]
-    y_ticks = [Tick(up.place(share / 4), f"{25 * share} %") for share in range(5)]
-    caption = "Share of requests that took at most so long; logarithmic scale."
-    return Chart(metric, DISTRIBUTIONS[metric], caption, across.ticks(), y_ticks, curves)
+    step = (BOTTOM - TOP) / 20
+    bands = [
+        Band(LEFT, up.place(share) - step / 2, RIGHT - LEFT, step, _told(
+            f"P{100 * share:.0f}", ((one.name, seconds(_at(line, share)))
+                                    for one, line in zip(rows, lines, strict=True) if line)))
+        for share in RANKS
+    ]  # fmt: skip
+    return Chart(
+        kind=metric,
+        title=DISTRIBUTIONS[metric],
+        caption="Dots: P50 and P99.",
+        x_title="seconds, logarithmic",
+        y_title="share of requests within",
+        x_ticks=across.ticks(),
+        y_ticks=[Tick(up.place(share), f"{100 * share:.0f} %") for share in (0, 0.25, 0.5, 0.75, 0.99)],
+        curves=curves,
+        bands=bands,
+    )
 
 
 def against_load(answers: Sequence[Answer], metric: str) -> Chart | None:
     """Return the 99th percentile of a metric over the loads; None without two loads or without values."""
-    lines: dict[str, list[tuple[float, float]]] = {}
+    lines: dict[str, list[tuple[float, Interval]]] = {}
+    styles = {}
     for found in sorted(answers, key=lambda one: one.load):
-        for row in found.rows:
-            value = getattr(combined(row.runs), f"{metric}_s").p99
-            if value is not None:
-                lines.setdefault(row_name(row), []).append((found.load, value))
-    loads = [found.load for found in answers]
-    up = _decades([value for line in lines.values() for _, value in line], BOTTOM, TOP)
-    if up is None or max(loads) <= min(loads):
-        return None
-    across = Axis(min(loads), max(loads), LEFT, RIGHT)
-    curves = [
-        _curve(name, number, [(across.place(load), up.place(value)) for load, value in line], dotted=True)
-        for number, (name, line) in enumerate(lines.items())
-    ]
-    caption = "99 of 100 requests took at most so long; across: the load, 1 being all that the servers carry."
-    title = f"{DISTRIBUTIONS[metric]} against load"
-    return Chart(f"{metric}-load", title, caption, across.ticks(), up.ticks(), curves)
+        for one in shown(found.rows):
+            styles[one.name] = one.style
+            values = [getattr(run, f"{metric}_s").p99 for run in one.row.runs]
+            known = [value for value in values if value is not None]
+            if known:
+                lines.setdefault(one.name, []).append((found.load, interval(known)))
+    chart = _over_numbers(
+        [(name, styles[name], line) for name, line in lines.items()], [found.load for found in answers]
+    )
+    return chart and chart._replace(
+        kind=f"{metric}-load",
+        title=f"{DISTRIBUTIONS[metric]}, P99, against load",
+        caption="Load 1: all that the servers can carry. Vertical lines: 95 % intervals over the seeds.",
+        x_title="load",
+        y_title="P99, logarithmic",
+    )
 
 
-def lines_of(
-    kind: str, title: str, caption: str, lines: Mapping[str, Sequence[tuple[float, float]]], limit: float
+def against_servers(
+    title: str,
+    metric: str,
+    lines: Mapping[str, tuple[str, Sequence[tuple[float, Interval]]]],
+    limit: float,
+    *,
+    counted: bool,
 ) -> Chart | None:
-    """Return lines over a number, such as of servers, on a logarithmic scale; the last one is a `limit`."""
-    places = [x for line in lines.values() for x, _ in line]
-    up = _decades([*(value for line in lines.values() for _, value in line), limit], BOTTOM, TOP)
-    if up is None or not places or max(places) <= min(places):
+    """Return a metric over numbers of servers, by name: classes and values.
+
+    `limit`: the objective; `counted`: the values are not seconds.
+    """
+    numbers = [x for _, line in lines.values() for x, _ in line]
+    chart = _over_numbers(
+        [(name, style, line) for name, (style, line) in lines.items()], numbers, limit, counted=counted
+    )
+    return chart and chart._replace(
+        kind="servers",
+        title=title,
+        caption="Vertical lines: 95 % intervals over the seeds.",
+        x_title="servers",
+        y_title=f"{metric}, logarithmic",
+        x_ticks=[tick for tick in chart.x_ticks if float(tick.text).is_integer()],
+    )
+
+
+def _over_numbers(
+    lines: Iterable[tuple[str, str, Sequence[tuple[float, Interval]]]],
+    numbers: Sequence[float],
+    limit: float | None = None,
+    *,
+    counted: bool = False,
+) -> Chart | None:
+    """Return lines over a number; None where there are no values, or only one number."""
+    lines = list(lines)
+    limits = [] if limit is None else [limit]
+    up = decades(
+        [value + (half or 0.0) for *_, line in lines for _, (value, half) in line]
+        + [value for *_, line in lines for _, (value, _) in line] + limits, BOTTOM, TOP,
+    )  # fmt: skip
+    up = up and up._replace(counted=counted)
+    if up is None or max(numbers, default=0.0) <= min(numbers, default=0.0):
         return None
-    across = Axis(min(places), max(places), LEFT, RIGHT)
-    curves = [
-        _curve(name, number, [(across.place(x), up.place(value)) for x, value in line], dotted=True)
-        for number, (name, line) in enumerate(lines.items())
+    across = Axis(min(numbers), max(numbers), LEFT, RIGHT)
+    curves = []
+    for (name, style, line), width in zip(lines, widths(len(lines)), strict=True):
+        points = [(across.place(x), up.place(one.mean)) for x, one in line]
+        whiskers = [
+            (across.place(x), up.place(mean - half), up.place(mean + half))
+            for x, (mean, half) in line
+            if half
+        ]
+        curves.append(_curve(name, style, points, width)._replace(dots=points, whiskers=whiskers))
+    for one in limits:
+        ends = [(LEFT, up.place(one)), (RIGHT, up.place(one))]
+        curves.append(_curve("objective", "limit", ends))
+    told: dict[float, list[tuple[str, str]]] = {}
+    for name, _, line in lines:
+        for x, value in line:
+            told.setdefault(x, []).append((name, with_interval(value, counted=counted)))
+    bands = [
+        Band(across.place(x) - 8, TOP, 16, BOTTOM - TOP, _told(f"at {x:.4g}", values))
+        for x, values in told.items()
     ]
-    at = up.place(limit)
-    whole = [tick for tick in across.ticks() if float(tick.text).is_integer()]
-    curves.append(_curve("objective", COLORS - 1, [(LEFT, at), (RIGHT, at)])._replace(faint=True))
-    return Chart(kind, title, caption, whole, up.ticks(), curves)
+    return Chart("", "", "", "", "", across.ticks(), up.ticks(), curves, bands)
 
 
 def over_time(found: Answer) -> list[Chart]:
     """Return a chart for each row: the requests in flight at each server over the first seed's run."""
-    return rows_over_time([(row_name(row), row) for row in found.rows])
+    return rows_over_time(shown(found.rows))
 
 
-def rows_over_time(rows: Sequence[tuple[str, Row]]) -> list[Chart]:
-    """Return the same for rows with names of one's own; all on one scale."""
-    shown = [(name, row.runs[0]) for name, row in rows if row.runs[0].in_flight]
-    most = max((value for _, run in shown for line in run.in_flight for value in line), default=0.0)
-    up = Axis(0, _round_up(most or 1.0), BOTTOM, TOP)
-    return [_run_over_time(name, run, up) for name, run in shown]
+def rows_over_time(rows: Sequence[Shown]) -> list[Chart]:
+    """Return the same for rows with looks of one's own; all on one scale."""
+    having = [(one, one.row.runs[0]) for one in rows if one.row.runs[0].in_flight]
+    most = max((value for _, run in having for line in run.in_flight for value in line), default=0.0)
+    up = from_zero(most, BOTTOM, TOP)
+    return [_run_over_time(one, run, up) for one, run in having]
 
 
-def _run_over_time(name_of_row: str, run: Figures, up: Axis) -> Chart:
+def _run_over_time(one: Shown, run: Figures, up: Axis) -> Chart:
     lines = _few([(server.name, line) for server, line in zip(run.servers, run.in_flight, strict=True)])
     across = Axis(0, max(run.duration_s, 1e-9), LEFT, RIGHT)
+    step = across.high / len(lines[0][1])
     curves = []
     for number, (name, line) in enumerate(lines):
-        step = across.high / len(line)
         points = [(across.place((n + 0.5) * step), up.place(value)) for n, value in enumerate(line)]
-        curves.append(_curve(name, number, points))
-    caption = "Requests in flight at each server; across: seconds, first seed."
-    return Chart("over-time", name_of_row, caption, across.ticks(), up.ticks(), curves)
+        curves.append(_curve(name, server_looks(number, len(lines)), points))
+    bands = [
+        Band(across.place(n * step), TOP, round((RIGHT - LEFT) / len(lines[0][1]), 2), BOTTOM - TOP, _told(
+            f"at {(n + 0.5) * step:.0f} s", ((name, f"{line[n]:.1f}") for name, line in lines)))
+        for n in range(len(lines[0][1]))
+    ]  # fmt: skip
+    return Chart(
+        kind="over-time",
+        title=one.name,
+        caption="Each line is a server; first seed.",
+        x_title="seconds",
+        y_title="requests in flight",
+        x_ticks=across.ticks(),
+        y_ticks=up.ticks(),
+        curves=curves,
+        bands=bands,
+        style=one.style,
+    )
+
+
+def with_interval(value: Interval, *, counted: bool = False) -> str:
+    """Return seconds, or a number, with half of the 95 % interval."""
+    return " ± ".join(f"{one:.3g}" if counted else seconds(one) for one in value if one is not None)
 
 
 def _few(lines: list[tuple[str, Sequence[float]]]) -> list[tuple[str, Sequence[float]]]:
@@ -195,52 +260,16 @@ def _few(lines: list[tuple[str, Sequence[float]]]) -> list[tuple[str, Sequence[f
     ]
 
 
-def _curve(name: str, number: int, points: list[tuple[float, float]], *, dotted: bool = False) -> Curve:
-    return Curve(name, number, " ".join(f"{x:g},{y:g}" for x, y in points), points if dotted else [])
+def _curve(name: str, style: str, points: Sequence[tuple[float, float]], width: float = 1.8) -> Curve:
+    return Curve(name, style, " ".join(f"{x:g},{y:g}" for x, y in points), width=round(width, 1))
 
 
-def _decades(values: Sequence[float], begin: float, end: float) -> Axis | None:
-    """Return a logarithmic axis for values; None when none is above 0."""
-    some = [value for value in values if value > 0]
-    if not some:
-        return None
-    low, high = _below(min(some)), _above(max(some))
-    return Axis(low, high if high > low else 2 * low, begin, end, logarithmic=True)
+def _told(head: str, values: Iterable[tuple[str, str]]) -> str:
+    return "\n".join([head, *(f"{name}: {value}" for name, value in values)])
 
 
-def _below(value: float) -> float:
-    """Return the largest 1, 2 or 5 times a power of ten that is not above a value."""
-    power = 10.0 ** floor(log10(value) + 1e-9)
-    return max(power * factor for factor in (1, 2, 5) if power * factor <= value * (1 + 1e-9))
-
-
-def _above(value: float) -> float:
-    """Return the least 1, 2 or 5 times a power of ten that is not below a value."""
-    power = 10.0 ** floor(log10(value) + 1e-9)
-    return min(power * factor for factor in (1, 2, 5, 10) if power * factor >= value * (1 - 1e-9))
-
-
-def _round_values(low: float, high: float) -> list[float]:
-    """Return the powers of ten between two values; 2 and 5 times them, too, where they are near."""
-    factors = (1, 2, 5) if high / low < 200 else (1,)
-    powers = range(floor(log10(low) + 1e-9), ceil(log10(high) - 1e-9) + 1)
-    values = [factor * 10.0**power for power in powers for factor in factors]
-    return [value for value in values if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
-
-
-def _short(value: float) -> str:
-    return f"{value * 1000:.6g} ms" if value < 0.0995 else f"{value:.6g} s"
-
-
-def _round_step(span: float) -> float:
-    """Return 1, 2 or 5 times a power of ten that divides a span into three to six."""
-    power = 10.0 ** floor(log10(span))
-    return next(power * factor for factor in (0.2, 0.5, 1, 2) if span <= 6 * power * factor * (1 + 1e-9))
-
-
-def _round_up(value: float) -> float:
-    step = _round_step(value)
-    return step * ceil(value / step - 1e-9)
+def _at(line: Sequence[float], share: float) -> float:
+    return line[min(int(share * len(line)), len(line) - 1)]
 
 
 def _average(curves: Sequence[Sequence[float]]) -> list[float]:

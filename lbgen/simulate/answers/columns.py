@@ -27,6 +27,19 @@ class Column(NamedTuple):
         return f"{self.group} {self.name}".strip()
 
 
+class Heading(NamedTuple):
+    """A cell of the first row of headings."""
+
+    text: str
+    columns: int
+
+
+def headings(columns: Iterable[Column]) -> list[Heading]:
+    """Return the first row of headings: neighbours with the same group stand under one."""
+    groups = groupby(columns, lambda column: column.group)
+    return [Heading(name, len(list(group))) for name, group in groups]
+
+
 def folded(columns: Sequence[Column], left: int = 1, width: int = 0) -> list[str]:
     """Return a table's lines; the first `left` columns are texts, and begin each part of a folded table.
 

@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import jinja2
 
+from lbgen.simulate.answers.axes import BOTTOM, LEFT, RIGHT, TOP, WIDTH
 from lbgen.simulate.answers.charts import (
-    BOTTOM,
-    COLORS,
     DISTRIBUTIONS,
-    LEFT,
-    RIGHT,
-    TOP,
-    WIDTH,
     Chart,
     Curve,
     against_load,
@@ -22,6 +17,7 @@ from lbgen.simulate.answers.charts import (
     over_time,
 )
 from lbgen.simulate.answers.conclusion import headline
+from lbgen.simulate.answers.looks import COLORS, SHADES
 from lbgen.simulate.runs.result import combined, seconds
 
 if TYPE_CHECKING:
@@ -62,7 +58,7 @@ class Panel(NamedTuple):
 def picture(answers: Sequence[Answer], templates: Path) -> str:
     """Return the picture: latency against load, or for one load the requests in flight over time."""
     said = [headline(answers[0])] if len(answers) == 1 else []
-    title = f"What strategies would do to {answers[0].question.pool.name}"
+    title = f"Strategies for the pool {answers[0].question.pool.name}, predicted"
     return drawn(title, _charts(answers), said, templates)
 
 
@@ -83,7 +79,8 @@ def drawn(title: str, charts: Iterable[tuple[Chart, str]], said: Sequence[str], 
     )  # fmt: skip
     return environment.get_template("report/simulate.svg.j2").render(
         title=title,
-        panels=panels, foot=foot, head=HEAD, left=LEFT, right=RIGHT, top=TOP, bottom=BOTTOM, colors=COLORS,
+        panels=panels, foot=foot, head=HEAD, left=LEFT, right=RIGHT, top=TOP, bottom=BOTTOM,
+        colors=COLORS, shades=SHADES,
         full_width=WIDTH * len(panels), full_height=begin + 15 * len(lines),
     )  # fmt: skip
 
@@ -109,6 +106,6 @@ def _legend(chart: Chart) -> list[Entry]:
     width = max(LEGEND_WIDTH, 40 + LETTER * max((len(curve.name) for curve in chart.curves), default=0))
     in_line = max(1, (RIGHT - LEFT) // width)
     return [
-        Entry(curve, LEFT + width * (number % in_line), BOTTOM + 36 + LEGEND_LINE * (number // in_line))
+        Entry(curve, LEFT + width * (number % in_line), BOTTOM + 54 + LEGEND_LINE * (number // in_line))
         for number, curve in enumerate(chart.curves)
     ]

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import jinja2
 
 from lbgen import __version__
-from lbgen.simulate.answers.charts import (
-    BOTTOM,
-    COLORS,
-    DISTRIBUTIONS,
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    TOP,
-    WIDTH,
-    Chart,
-    against_load,
-    distribution,
-    over_time,
-)
+from lbgen.simulate.answers.axes import BOTTOM, LEFT, RIGHT, TOP, WIDTH
+from lbgen.simulate.answers.bars import BEGIN, END, Bars, latencies
+from lbgen.simulate.answers.charts import DISTRIBUTIONS, Chart, against_load, distribution, over_time
+from lbgen.simulate.answers.columns import Column, Heading, headings
 from lbgen.simulate.answers.conclusion import against, conclusion, headline, in_words
+from lbgen.simulate.answers.looks import COLORS, SHADES, shown
 from lbgen.simulate.answers.text import columns
 
 if TYPE_CHECKING:
@@ -31,6 +22,9 @@ if TYPE_CHECKING:
     from lbgen.simulate.answers.study import Answer
 
 
+Drawn = TypeVar("Drawn", Bars, Chart)
+
+
 class Section(NamedTuple):
     """What the page says of one load."""
 
@@ -38,14 +32,33 @@ class Section(NamedTuple):
     words: list[str]
     """What to make of it, for people who do not read tables."""
     headline: str
-    header: list[str]
-    rows: list[list[str]]
-    differences: list[str]
-    charts: list[Chart]
-    over_time: list[Chart]
+    columns: Sequence[Column]
+    """The table: texts, which have no group, then figures."""
+    bars: Sequence[Bars]
+    differences: Sequence[str]
+    charts: Sequence[Chart]
+    over_time: Sequence[Chart]
     differences_title: str = "Differences, with 95 % intervals over the seeds:"
     paired: bool = False
     """Two charts over time belong together each."""
+
+    @property
+    def groups(self) -> list[Heading]:
+        """The first row of headings."""
+        return headings(self.columns)
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """The cells, line by line."""
+        return list(zip(*(column.cells for column in self.columns), strict=True))
+
+
+class Origin(NamedTuple):
+    """Where a page comes from."""
+
+    command: str
+    made: str
+    """Date and time."""
 
 
 class Page(NamedTuple):
@@ -54,26 +67,30 @@ class Page(NamedTuple):
     command: str
     heading: str
     sections: list[Section]
-    ending: str
-    """What is said of the page itself."""
+    origin: Origin
+    digest: str
+    """Of the fleet; a short name of all that it says."""
+    ending: str = ""
+    """How it was measured."""
     by_load: Sequence[Chart] = ()
     capacities: Sequence[str] = ()
 
 
-def page(answers: Sequence[Answer], templates: Path, capacities: Sequence[str] = ()) -> str:
+def page(answers: Sequence[Answer], templates: Path, origin: Origin, capacities: Sequence[str] = ()) -> str:
     """Return the page; `templates` is the folder of the built-in ones, `capacities` lines of text."""
-    shown = Page(
+    told = Page(
         "simulate",
-        f"What strategies would do to {answers[0].question.pool.name}",
+        f"Strategies for the pool {answers[0].question.pool.name}, predicted",
         [_section(found) for found in answers],
-        "the same command gives the same page.",
-        known(against_load(answers, metric) for metric in DISTRIBUTIONS),
-        capacities,
+        origin,
+        answers[0].question.fleet.digest,
+        by_load=known(against_load(answers, metric) for metric in DISTRIBUTIONS),
+        capacities=capacities,
     )
-    return html(shown, templates)
+    return html(told, templates)
 
 
-def html(shown: Page, templates: Path) -> str:
+def html(told: Page, templates: Path) -> str:
     """Return a page's HTML."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates),
@@ -82,27 +99,31 @@ def html(shown: Page, templates: Path) -> str:
         trim_blocks=True,
     )
     return environment.get_template("report/simulate.html.j2").render(
-        **shown._asdict(),
-        width=WIDTH, height=HEIGHT, left=LEFT, right=RIGHT, top=TOP, bottom=BOTTOM,
-        colors=COLORS,
+        **told._asdict(),
+        width=WIDTH, left=LEFT, right=RIGHT, top=TOP, bottom=BOTTOM, begin=BEGIN, end=END,
+        colors=COLORS, shades=SHADES,
         version=__version__,
     )  # fmt: skip
 
 
 def _section(found: Answer) -> Section:
-    shown = columns(found)
     return Section(
         title=f"Load {found.load:.2f}: {found.rate_per_s:.4g} requests/s",
-        words=[*in_words(found), *conclusion(found)],
+        words=[*conclusion(found), *in_words(found)],
         headline=headline(found),
-        header=[column.title for column in shown],
-        rows=[list(cells) for cells in zip(*(column.cells for column in shown), strict=True)],
+        columns=columns(found),
+        bars=latencies(shown(found.rows)),
         differences=against(found),
         charts=known(distribution(found, metric) for metric in DISTRIBUTIONS),
         over_time=over_time(found),
+        paired=len(found.rows) in _PAIRED,
     )
 
 
-def known(charts: Iterable[Chart | None]) -> list[Chart]:
+_PAIRED = (2, 4)
+"""Charts that look better two in a line."""
+
+
+def known(charts: Iterable[Drawn | None]) -> list[Drawn]:
     """Return the charts that there are."""
     return [chart for chart in charts if chart is not None]

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lbgen.simulate.answers.charts import Chart, lines_of
+from lbgen.simulate.answers.bars import Bars, Value, bars
+from lbgen.simulate.answers.charts import Chart, against_servers
+from lbgen.simulate.answers.looks import looks
 from lbgen.simulate.answers.picture import drawn
-from lbgen.simulate.answers.report import Page, Section, html, known
+from lbgen.simulate.answers.report import Origin, Page, Section, html, known
 from lbgen.simulate.answers.study import is_closed
 from lbgen.simulate.load.logs.replay import Log
 from lbgen.simulate.sizing.as_text import Costs, saved, size_columns, size_headline, size_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from lbgen.simulate.sizing.needed import Needed, Step
     from lbgen.simulate.sizing.size import Sized
-
-CAPTION = "The objective's figure against the number of servers; logarithmic scale, averages over the seeds."
 
 
 def size_json(found: Sequence[Sized], costs: Costs) -> dict[str, Any]:
@@ -82,32 +82,32 @@ def _step(step: Step) -> dict[str, Any]:
     }
 
 
-def size_page(found: Sequence[Sized], costs: Costs, templates: Path) -> str:
+def size_page(found: Sequence[Sized], costs: Costs, templates: Path, origin: Origin) -> str:
     """Return a page with the table and the curve of each pool."""
-    shown = Page(
+    told = Page(
         "size",
-        f"How many servers: {found[0].objective.text}",
+        f"Servers needed for {found[0].objective.text}",
         [_section(one, costs) for one in found],
-        "the same command gives the same page.",
+        origin,
+        found[0].question.fleet.digest,
     )
-    return html(shown, templates)
+    return html(told, templates)
 
 
 def size_picture(found: Sequence[Sized], costs: Costs, templates: Path) -> str:
     """Return the curves as one picture."""
     charts = [(chart, "") for one in found for chart in _charts(one)]
     said = [line for one in found for line in (size_headline(one), *size_words(one, costs)[:2])]
-    return drawn(f"How many servers: {found[0].objective.text}", charts, said, templates)
+    return drawn(f"Servers needed for {found[0].objective.text}", charts, said, templates)
 
 
 def _section(found: Sized, costs: Costs) -> Section:
-    columns = size_columns(found, costs)
     return Section(
         title=found.question.pool.name,
         words=size_words(found, costs),
         headline=size_headline(found),
-        header=[column.title for column in columns],
-        rows=[list(cells) for cells in zip(*(column.cells for column in columns), strict=True)],
+        columns=size_columns(found, costs),
+        bars=known(_bars(found, kind) for kind in _kinds(found)),
         differences=[],
         charts=_charts(found),
         over_time=[],
@@ -116,15 +116,47 @@ def _section(found: Sized, costs: Costs) -> Section:
 
 def _charts(found: Sized) -> list[Chart]:
     """Return a chart for each kind: a line for each strategy."""
-    kinds = dict.fromkeys(one.kind for one in found.needed)
-    return known(_chart(found, kind) for kind in kinds)
+    return known(_chart(found, kind) for kind in _kinds(found))
+
+
+def _kinds(found: Sized) -> list[str]:
+    return list(dict.fromkeys(one.kind for one in found.needed))
+
+
+def _of(found: Sized, kind: str) -> Iterator[tuple[str, str, Needed]]:
+    """Yield name, looks and answer of each strategy with servers of one kind."""
+    targets = list(dict.fromkeys(one.target for one in found.needed))
+    for one in found.needed:
+        if one.kind == kind:
+            name = f"{one.strategy} on {one.target}" if one.target else one.strategy
+            yield name, looks(one.strategy, targets.index(one.target)), one
+
+
+def _bars(found: Sized, kind: str) -> Bars | None:
+    values = [
+        Value(
+            name,
+            f"{one.servers}{_between(one)}",
+            style,
+            one.servers,
+            one.low or one.servers,
+            one.high or one.servers,
+        )
+        for name, style, one in _of(found, kind)
+        if one.servers is not None
+    ]
+    return bars("servers-bars", f"Servers needed, {kind}", "servers; line: 95 % interval", values)
+
+
+def _between(one: Needed) -> str:
+    return "" if one.low == one.high else f" ({one.low} to {one.high or 'more'})"
 
 
 def _chart(found: Sized, kind: str) -> Chart | None:
-    lines = {}
-    for one in found.needed:
-        name = f"{one.strategy} on {one.target}" if one.target else one.strategy
-        if one.kind == kind:
-            lines[name] = [(step.servers, step.value.mean) for step in one.steps if step.value is not None]
+    lines = {
+        name: (style, [(float(step.servers), step.value) for step in one.steps if step.value is not None])
+        for name, style, one in _of(found, kind)
+    }
     title = f"{found.objective.metric} of {found.question.pool.name}, {kind}"
-    return lines_of("servers", title, CAPTION, lines, found.objective.limit)
+    metric = found.objective.metric
+    return against_servers(title, metric, lines, found.objective.limit, counted=metric == "load_stdev")
