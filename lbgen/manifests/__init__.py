@@ -14,8 +14,8 @@ FORMS: Mapping[str, str] = {
     "compose": "compose",
     "configmap": "kubernetes",
     "kustomize": "kubernetes",
-    "prometheus": "prometheus",
-    "grafana": "grafana",
+    "prometheus": "watching.prometheus",
+    "grafana": "watching.grafana",
 }
 """The module of each form that ``render --as`` takes; the function in it has the form's name."""
 WATCHING = frozenset({"prometheus", "grafana"})
