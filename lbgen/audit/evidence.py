@@ -37,7 +37,7 @@ _PORTS = r":(?:11434|300\d\d)(?!\d)"
 _MANY_PORTS = r":80[0-9][0-9](?!\d)"
 _OTHERS = (
     r"static|(?<![a-z])(?:www|web|web-?site|site)(?![a-z])|grafana|prometheus|php|wordpress|acme|certbot|letsencrypt|keycloak"
-    r"|redis|minio|gitlab|smtp|postgres|mysql|(?<![a-z])(?:auth|login|docs|blog|ui|dashboard|img)(?![a-z])"
+    r"|(?<![a-z])ssh(?![a-z])|:(?:22|25|53|389|1883|3306|5432|5672|6379|27017)(?!\d)|redis|minio|gitlab|smtp|postgres|mysql|(?<![a-z])(?:auth|login|docs|blog|ui|dashboard|img)(?![a-z])"
 )
 
 

@@ -42,6 +42,12 @@ class Pool(NamedTuple):
         return sum(one.slots for one in self.active)
 
     @property
+    def is_tcp(self) -> bool:
+        """Tell whether HAProxy sees connections here and no requests, as it does where no mode is said."""
+        mode = self.section.last("mode")
+        return mode is None or mode.words[1:2] == ("tcp",)
+
+    @property
     def engine(self) -> str:
         """The engine that its names speak of; empty: none."""
         return engine_in(

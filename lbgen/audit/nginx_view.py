@@ -21,6 +21,8 @@ _NO_GENERATION = (
     r"/(?:health\w*|healthz|ready\w*|livez?|metrics|ping|version|v1/models|api/tags|api/version|favicon\.ico"
     r"|nginx_status|robots\.txt|v2/health/\w+)/?"
 )
+QUICK = r"embed|rerank|tokeni[sz]e|score"
+"""Paths and pools whose answers take a moment, and come in one piece."""
 _ENOUGH_SERVERS = 32
 _DEPTH = 4
 """Variables that stand for variables are followed so far."""
@@ -72,6 +74,19 @@ class Pass(NamedTuple):
         found = self.level.first(name)
         return found.value if found else ""
 
+    @property
+    def answers_at_once(self) -> bool:
+        """Tell whether answers here take a moment, and are no streams: embeddings and the like."""
+        return bool(re.search(QUICK, " ".join([self.path, *(one.name for one in self.upstreams)])))
+
+    def lost_header(self, name: str) -> Directive | None:
+        """Return the ``proxy_set_header`` of an outer level that an inner one's others keep from holding."""
+        for block in reversed(self.level.chain):
+            for one in block.inside("proxy_set_header"):
+                if one.value.lower() == name and len(one.args) > 1:
+                    return one
+        return None
+
     def header(self, name: str) -> Directive | None:
         """Return the ``proxy_set_header`` for a header, in any case of letters."""
         found = [one for one in self.level.all("proxy_set_header") if one.value.lower() == name.lower()]
@@ -92,6 +107,10 @@ class NginxView(NamedTuple):
     """The distribution's version of the program; empty: not known."""
     leading: Mapping[str, list[Pass]]
     """The passes that reach an upstream, by its name."""
+    calls: tuple[Pass, ...] = ()
+    """The ``grpc_pass`` that carry requests to models."""
+    streams: tuple[Upstream, ...] = ()
+    """Upstreams with servers of models that are reached through connections, not requests."""
 
     @property
     def generated(self) -> bool:
@@ -116,11 +135,12 @@ class NginxView(NamedTuple):
 
 def nginx_view(whole: Nginx, running: Running, *, every: bool) -> NginxView:
     """Return a configuration as the rules see it. `every`: pools without a sign of models count, too."""
-    upstreams = {
-        level.block.value: Upstream(level.block.value, level.block, level.block.inside("server"))
+    every_one = [
+        (level, Upstream(level.block.value, level.block, level.block.inside("server")))
         for level in whole.levels("upstream")
-        if level.around("stream") is None
-    }
+    ]
+    upstreams = {one.name: one for level, one in every_one if level.around("stream") is None}
+    connected = [one for level, one in every_one if level.around("stream") is not None]
     file = any(is_about_models(text) for text in whole.texts.values())
     variables = _values(whole)
     passes, skipped = [], []
@@ -130,13 +150,22 @@ def nginx_view(whole: Nginx, running: Running, *, every: bool) -> NginxView:
         if level.around("stream") is None and not _asks_only(level)
     ]
     for directive, level in found:
-        reached = tuple(upstreams[name] for name in _targets(variables, directive.value) if name in upstreams)
+        names = list(_targets(variables, directive.value))
+        if names == [""]:  # code fills the variable in
+            names = list(upstreams)
+        reached = tuple(upstreams[name] for name in names if name in upstreams)
         one = Pass(directive, level, reached)
         if every or _is_model(one, file=file):
             passes.append(one)
         else:
             skipped.append(directive.value)
-    used = {upstream.name: upstream for one in passes for upstream in one.upstreams}
+    calls = []
+    for directive, level in whole.directives("grpc_pass"):
+        hosts = _targets(variables, directive.value)
+        one = Pass(directive, level, tuple(upstreams[name] for name in hosts if name in upstreams))
+        if every or _is_model(one, file=file):
+            calls.append(one)
+    used = {upstream.name: upstream for one in (*passes, *calls) for upstream in one.upstreams}
     if whole.is_fragment and not found:  # what passes to them is in another file
         used = {
             name: one for name, one in upstreams.items() if every or serves_models(_signs(one), file=file)
@@ -145,8 +174,16 @@ def nginx_view(whole: Nginx, running: Running, *, every: bool) -> NginxView:
     for one in passes:
         for name in dict.fromkeys(upstream.name for upstream in one.upstreams):
             leading.setdefault(name, []).append(one)
+    streams = (one for one in connected if every or serves_models(_signs(one), file=file))
     return NginxView(
-        whole, tuple(passes), tuple(used.values()), tuple(dict.fromkeys(skipped)), *running, leading
+        whole,
+        tuple(passes),
+        tuple(used.values()),
+        tuple(dict.fromkeys(skipped)),
+        *running,
+        leading,
+        tuple(calls),
+        tuple(streams),
     )
 
 
@@ -169,9 +206,7 @@ def _asks_only(level: Level) -> bool:
     """Tell whether a location is for probes and lists: what it passes on is no generation."""
     if level.block.inside("internal") and level.block.inside("proxy_pass_request_body", "proxy_method"):
         return True
-    location = level.around("location")
-    exact = location is not None and location.args[:1] == ("=",)
-    return exact and re.fullmatch(_NO_GENERATION, _path(level)) is not None
+    return re.fullmatch(_NO_GENERATION, _path(level)) is not None
 
 
 def _path(level: Level) -> str:
@@ -183,7 +218,7 @@ def _path(level: Level) -> str:
 
 def _targets(values: Mapping[str, list[str]], url: str) -> Iterator[str]:
     """Yield the names that a URL's host can have: variables are followed through map, set, split_clients."""
-    host = re.sub(r"^https?://", "", url).split("/")[0]
+    host = re.sub(r"^\w+://", "", url).split("/")[0]
     waiting, seen = [(host, 0)], set()
     while waiting:
         text, depth = waiting.pop()
@@ -194,7 +229,7 @@ def _targets(values: Mapping[str, list[str]], url: str) -> Iterator[str]:
             for variable in variables:
                 for value in values.get(variable, ()):
                     filled = re.sub(rf"\$\{{?{variable}\b\}}?", lambda _, value=value: value, text)  # type: ignore[misc]
-                    filled = re.sub(r"^https?://", "", filled).split("/")[0]
+                    filled = re.sub(r"^\w+://", "", filled).split("/")[0]
                     if filled not in seen:
                         seen.add(filled)
                         waiting.append((filled, depth + 1))

@@ -8,9 +8,11 @@ from lbgen.audit.rules.balancing import RULES as BALANCING
 from lbgen.audit.rules.buffers import RULES as BUFFERS
 from lbgen.audit.rules.exposure import RULES as EXPOSURE
 from lbgen.audit.rules.health import RULES as HEALTH
+from lbgen.audit.rules.limits import RULES as LIMITS
 from lbgen.audit.rules.names import RULES as NAMES
 from lbgen.audit.rules.streams import RULES as STREAMS
 from lbgen.audit.rules.times import RULES as TIMES
+from lbgen.audit.rules.trust import RULES as TRUST
 from lbgen.audit.rules.versions import RULES as VERSIONS
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ THEMES: Mapping[str, tuple[AuditRule, ...]] = {
     "Sizes": BUFFERS,
     "Names and paths": NAMES,
     "Who can read what": EXPOSURE,
+    "Whom keys and prompts go to": TRUST,
+    "Limits": LIMITS,
     "Versions": VERSIONS,
 }
 """Title of a theme -> its rules, in the order in which they run and are documented."""

@@ -12,6 +12,7 @@ from lbgen.problems import LbgenError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from lbgen.fleet.text.source import Document
     from lbgen.imports.draft import Draft
 
 _BALANCERS = {
@@ -37,16 +38,22 @@ class Compose(NamedTuple):
 
     configurations: tuple[str, ...]
     """Files of this machine that a balancer has mounted."""
+    texts: tuple[tuple[str, str], ...]
+    """What stands in the file itself (``content``), by the file's name: its lines, at their place."""
     versions: Mapping[str, str]
     """By target, the version that the image's tag names."""
     engines: Mapping[str, str]
     """By service, what its image runs."""
 
 
-def read_compose(name: str, services: Mapping[str, Any], configs: Mapping[str, Any]) -> Compose:
+def read_compose(name: str, text: str, document: Document) -> Compose:
     """Return what a Compose file says; raises `LbgenError` where no balancer has a configuration in it."""
     folder = Path(name).parent
+    whole = document.plain()
+    services: Mapping[str, Any] = whole["services"]
+    configs: Mapping[str, Any] = whole["configs"] if isinstance(whole.get("configs"), dict) else {}
     files: list[str] = []
+    inside: list[tuple[str, str]] = []
     versions: dict[str, str] = {}
     engines: dict[str, str] = {}
     for service, said in services.items():
@@ -55,16 +62,47 @@ def read_compose(name: str, services: Mapping[str, Any], configs: Mapping[str, A
         target = next((one for one, pattern in _BALANCERS.items() if pattern.search(image)), None)
         if target is not None:
             files += _mounted(folder, values, configs)
-            version = re.search(r":v?(\d+\.\d+)", image)
+            inside += [(name, _content(text, document, one)) for one in _written(values, configs)]
+            version = re.search(r":v?(\d+\.\d+(?:\.\d+)?)", image)
             versions |= {target: version[1]} if version else {}
         found = next((engine for engine, part in _ENGINES.items() if part in image), None)
         if found is not None:
             engines[service] = found
-    if not files:
+    if not files and not inside:
         raise LbgenError(
             f"{name}: no service with an image of NGINX or HAProxy has its configuration mounted"
         )
-    return Compose(tuple(dict.fromkeys(files)), versions, engines)
+    return Compose(tuple(dict.fromkeys(files)), tuple(dict.fromkeys(inside)), versions, engines)
+
+
+def _written(service: Mapping[str, Any], configs: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of configurations that stand in the Compose file itself."""
+    for name, target, said in _used(service, configs):
+        if target.startswith(_FOLDERS) and _is_configuration(target) and isinstance(said.get("content"), str):
+            yield name
+
+
+def _content(text: str, document: Document, name: str) -> str:
+    """Return the lines of a ``content`` where they stand, without the rest; Compose's ``$$`` is ``$``."""
+    node: Any = document.node(("configs", name, "content"))
+    first, last = node.start_mark.line, node.end_mark.line
+    value: str = node.value.replace("$$", "$")
+    if node.style != "|":
+        return str("\n" * first + value)
+    lines = text.splitlines()[first + 1 : max(last, first + 1)]
+    return str("\n" * (first + 1) + "\n".join(lines).replace("$$", "$") + "\n")
+
+
+def _used(
+    service: Mapping[str, Any], configs: Mapping[str, Any]
+) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield the ``configs`` of a service: name, target, what the Compose file says of it."""
+    for one in service.get("configs") or ():
+        name = one if isinstance(one, str) else str(one.get("source", ""))
+        target = f"/{name}" if isinstance(one, str) else str(one.get("target", f"/{name}"))
+        said = configs.get(name)
+        if isinstance(said, dict):
+            yield name, target, said
 
 
 def _mounted(folder: Path, service: Mapping[str, Any], configs: Mapping[str, Any]) -> Iterator[str]:
@@ -93,11 +131,8 @@ def _volumes(service: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _configs(service: Mapping[str, Any], configs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for one in service.get("configs") or ():
-        name = one if isinstance(one, str) else str(one.get("source", ""))
-        target = f"/{name}" if isinstance(one, str) else str(one.get("target", f"/{name}"))
-        said = configs.get(name)
-        if isinstance(said, dict) and "file" in said:
+    for _, target, said in _used(service, configs):
+        if "file" in said:
             yield str(said["file"]), target
 
 
@@ -111,7 +146,8 @@ def add_engines(draft: Draft, compose: Compose) -> None:
             tree["engine"] = Said(engine, beside=f"the image of the service {hosts[0]}")
     for target, version in compose.versions.items():
         if target in draft.targets:
-            draft.targets[target] = {"version": Said(version), **draft.targets[target]}
+            short = ".".join(version.split(".")[:2])
+            draft.targets[target] = {"version": Said(short), **draft.targets[target]}
 
 
 def _host(server: Any) -> str:  # noqa: ANN401 - an address or a mapping

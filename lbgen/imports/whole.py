@@ -7,23 +7,24 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.fleet.load import load
-from lbgen.fleet.text.source import Document, Source, read
-from lbgen.imports.compose import Compose, add_engines, read_compose
+from lbgen.fleet.text.source import Source
+from lbgen.imports.compose import add_engines
 from lbgen.imports.draft import GENERATED, Draft, Said
 from lbgen.imports.haproxy.whole import read_haproxy
 from lbgen.imports.ledger import Entry, Fate, Ledger, summary
 from lbgen.imports.litellm import read_litellm
+from lbgen.imports.named import read_named
 from lbgen.imports.nginx.whole import read_nginx
 from lbgen.imports.text import fleet_text
 from lbgen.problems import FleetError, LbgenError, Location, Problem, Severity, path_text
-from lbgen.readers.files import Configurations, read_configurations
-from lbgen.reading import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from lbgen.fleet.text.source import Document
     from lbgen.imports.draft import Tree
     from lbgen.problems import Path
+    from lbgen.readers.files import Configurations
     from lbgen.readers.haproxy import Haproxy
     from lbgen.readers.nginx import Nginx
 
@@ -52,7 +53,7 @@ class Imported(NamedTuple):
 
 def import_configurations(paths: Sequence[str]) -> Imported:
     """Return the fleet that configurations describe; raises `LbgenError` where there is none in them."""
-    found, compose, documents = _found(paths)
+    found, compose, documents = read_named(paths)
     configurations: list[Nginx | Haproxy] = [*found.nginx, *([found.haproxy] if found.haproxy else [])]
     _refuse(found, configurations, documents)
     draft, ledger = Draft(), Ledger()
@@ -105,33 +106,6 @@ def _rendered(texts: Mapping[str, str]) -> list[Problem]:
     hint = "the fleet that it was made from is lbgen-fleet.yaml beside it"
     place = Location(names[0], 1, 1) if names else None
     return [Problem("rendered-file", message, (), Severity.WARNING, hint, place)] if names else []
-
-
-def _found(paths: Sequence[str]) -> tuple[Configurations, Compose | None, dict[str, Document]]:
-    """Return the configurations that are named, or that Compose files mount, and LiteLLM's by name."""
-    plain: list[str] = []
-    compose: Compose | None = None
-    documents: dict[str, Document] = {}
-    for path in paths:
-        document = _yaml(path) if path.endswith((".yml", ".yaml")) else None
-        whole = document.plain() if document is not None else {}
-        if document is not None and isinstance(whole.get("model_list"), list):
-            documents[path] = document
-        elif isinstance(whole.get("services"), dict):
-            configs = whole.get("configs")
-            compose = read_compose(path, whole["services"], configs if isinstance(configs, dict) else {})
-            plain += compose.configurations
-        else:
-            plain.append(path)
-    return read_configurations(plain), compose, documents
-
-
-def _yaml(path: str) -> Document | None:
-    try:
-        root, _ = read(Source(path, read_text(path, errors="replace")))
-    except OSError as error:
-        raise LbgenError(f"{path}: cannot be read: {error.strerror}") from None
-    return Document(root) if root is not None else None
 
 
 def _no_configuration(name: str) -> Problem:

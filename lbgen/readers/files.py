@@ -45,11 +45,17 @@ def kind_of(text: str) -> str:
     return "nginx" if _NGINX.search(text) else ""
 
 
-def read_configurations(paths: Sequence[str], haproxy_version: str = "") -> Configurations:
-    """Read files and folders; ``-`` is standard input. Raises `LbgenError` for what cannot be read."""
+def read_configurations(
+    paths: Sequence[str], haproxy_version: str = "", texts: Sequence[tuple[str, str]] = ()
+) -> Configurations:
+    """Read files and folders; ``-`` is standard input. Raises `LbgenError` for what cannot be read.
+
+    `texts` are files that were read already, by name.
+    """
     named = [
         (STANDARD_INPUT if name == "-" else name, _text(name)) for path in paths for name in _names(path)
     ]
+    named += texts
     kinds = [(kind_of(text), name, text) for name, text in named]
     haproxy = [(name, text) for kind, name, text in kinds if kind == "haproxy"]
     return Configurations(

@@ -230,12 +230,23 @@ COUNTED_TWICE = AuditRule(
 )
 
 
+def _streams(view: NginxView) -> Iterator[Finding]:
+    for upstream in view.streams:
+        if len(upstream.active) > 1:
+            yield Finding(
+                upstream.directive.location,
+                f"'{upstream.name}' is balanced by connections (stream): all requests of a client that keeps"
+                " its connection, as SDKs do, go to one GPU, and errors are cut connections",
+                "the same upstream and server in http, with location / and proxy_pass",
+            )
+
+
 def _tcp(view: HaproxyView) -> Iterator[Finding]:
     for pool in view.pools:
         mode = pool.section.last("mode")
-        if mode is None and view.is_fragment:
+        if (mode is None and view.is_fragment) or pool.size < 2:
             continue
-        if mode is None or mode.words[1:2] == ("tcp",):
+        if pool.is_tcp:
             by = "by default" if mode is None else "as written"
             yield Finding(
                 (mode or pool.section.head).location,
@@ -248,11 +259,12 @@ def _tcp(view: HaproxyView) -> Iterator[Finding]:
 TCP = AuditRule(
     "balanced-by-connection",
     Severity.ERROR,
-    "HAProxy does not see requests",
+    "requests are not seen, only connections",
     "Six requests over one kept connection all went to one of two servers (HAProxy 2.6.12). Nothing looks"
     " wrong: even HTTP health checks work in this mode.",
-    "it has 'mode http' in its defaults",
-    haproxy=_tcp,
+    "it balances requests",
+    _streams,
+    _tcp,
 )
 
 

@@ -22,7 +22,7 @@ _GUARDS = ("allow", "deny", "auth_basic", "auth_request", "auth_jwt", "internal"
 _LOGGED = re.compile(
     r"\$(?:request_body|http_authorization|http_x_api_key|http_api_key|http_cookie|cookie_\w+|arg_(?:api_?)?key)\b"
 )
-_KEYED = r"\$http_(?:authorization|(?:x_)?api_?key)"
+_KEYED = r"\$http_(?:authorization|(?:x_)?api_?key)\b"
 _NO_KEYS = frozenset({"default", "include", "hostnames", "volatile"})
 _KEY_HEADERS = r"(?:authorization|x-api-key|api-key|apikey|cookie)"
 
@@ -166,7 +166,7 @@ def _nginx_keys(view: NginxView) -> Iterator[Finding]:
     yield from found
     known = {(one.location.file, one.location.line) for one in found}
     for level in view.whole.levels("map"):
-        for entry in level.block.block or () if re.fullmatch(_KEYED, level.block.value) else ():
+        for entry in level.block.block or () if re.search(_KEYED, level.block.value) else ():
             place = entry.location
             literal = entry.name not in _NO_KEYS and key_in(entry.name)
             if literal and (place.file, place.line) not in known and others_can_read(place.file):
@@ -252,45 +252,4 @@ LOGS = AuditRule(
 )
 
 
-def _nginx_limits(view: NginxView) -> Iterator[Finding]:
-    if view.generated or not view.passes or list(view.whole.directives("set_real_ip_from")):
-        return
-    for said, _ in view.whole.directives("limit_req_zone", "limit_conn_zone"):
-        if said.value in {"$remote_addr", "$binary_remote_addr"}:
-            yield _shared_bucket(
-                said.location, "limit_req_zone $http_authorization zone=per_key:10m rate=600r/m;"
-            )
-
-
-def _haproxy_limits(view: HaproxyView) -> Iterator[Finding]:
-    for front in () if view.generated else view.fronts:
-        known = front.own("http-request", "set-src") or any(
-            "accept-proxy" in one.words for one in front.own("bind")
-        )
-        for line in front.lines:
-            tracks = any(word.startswith("track-sc") for word in line.words[:3])
-            if tracks and "src" in line.words and not known:
-                yield _shared_bucket(line.location, "http-request track-sc0 req.hdr(Authorization)")
-
-
-def _shared_bucket(location: Location, write: str) -> Finding:
-    return Finding(
-        location,
-        "the limit counts by the client's address: everybody behind one gateway, office or proxy shares"
-        " it, and one who has many addresses has no limit",
-        write,
-    )
-
-
-ADDRESS_LIMITS = AuditRule(
-    "limit-by-address",
-    Severity.INFO,
-    "a limit counts by an address that many clients share",
-    "A batch job and the people beside it come from one address. What costs is known by its key.",
-    "limits are per client, by its key, unless 'per: ip' says otherwise; 'trusted_proxies' names whose"
-    " headers count",
-    _nginx_limits,
-    _haproxy_limits,
-)
-
-RULES = (METRICS, KEYS, LOGS, ADDRESS_LIMITS)
+RULES = (METRICS, KEYS, LOGS)

@@ -230,8 +230,9 @@ def _haproxy_own_health(view: HaproxyView) -> Iterator[Finding]:
             if not front.own("monitor", "fail") and re.fullmatch(_OWN_HEALTH, line.words[-1]):
                 yield _always_yes(line.location, line.words[-1])
         for line in front.own("http-request", "return"):
-            text = " ".join(line.words)
-            path = next((word for word in line.words if re.fullmatch(_OWN_HEALTH, word)), None)
+            named = [one for one in front.own("acl") if set(one.words[1:2]) & set(line.words)]
+            text = " ".join(word for one in (line, *named) for word in one.words)
+            path = next((word for word in text.split() if re.fullmatch(_OWN_HEALTH, word)), None)
             if path and line.after("status") == "200" and "nbsrv" not in text:
                 yield _always_yes(line.location, path)
 

@@ -1,28 +1,48 @@
-"""What servers are called and asked for."""
+"""What servers are called, how their names become addresses, and what they are asked for."""
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from typing import TYPE_CHECKING
 
 from lbgen.audit.rule import AuditRule, Finding
+from lbgen.fleet.rules.rule import is_loopback
 from lbgen.problems import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.audit.nginx_view import NginxView
+    from lbgen.audit.haproxy_view import HaproxyView, Pool
+    from lbgen.audit.nginx_view import NginxView, Pass
+    from lbgen.problems import Location
+
+_OLLAMA = ":11434"
+_CLIENTS_HOST = re.compile(r"\$(?:host|http_host|server_name)\b.*|[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}")
+_LOCAL_NAME = re.compile(r"(?:.*\.)?(?:localhost|local|internal)(?::\d+)?")
 
 
 def _host(view: NginxView) -> Iterator[Finding]:
     for one in view.passes:
-        names = [upstream.name for upstream in one.upstreams if "_" in upstream.name]
-        if names and one.header("host") is None and f"//{names[0]}" in one.directive.value:
-            yield Finding(
-                one.directive.location,
-                f"servers are asked for the host '{names[0]}', the upstream's name: '_' is no part of a"
-                " host name, and strict servers answer 400",
-                "proxy_set_header Host $host;",
-            )
+        names = [
+            upstream.name
+            for upstream in one.upstreams
+            if re.search(rf"//(?:{re.escape(upstream.name)}(?:/|$)|\$)|^\$", one.directive.value)
+        ]
+        if not names or one.header("host") is not None or view.generated:
+            continue
+        name = next((name for name in names if "_" in name), names[0])
+        harm = (
+            "'_' is no part of a host name, and strict servers answer 400"
+            if "_" in name
+            else "what checks hosts refuses it, and redirects that an application makes lead there"
+        )
+        yield Finding(
+            one.directive.location,
+            f"servers are asked for the host '{name}', the upstream's name: {harm}",
+            "proxy_set_header Host $host;",
+            None if "_" in name else Severity.INFO,
+        )
 
 
 HOST = AuditRule(
@@ -36,18 +56,149 @@ HOST = AuditRule(
 )
 
 
-def _prefix(view: NginxView) -> Iterator[Finding]:
+def _nginx_refused(view: NginxView) -> Iterator[Finding]:
     for one in view.passes:
-        after = one.directive.value.partition("://")[2]
-        location = one.level.around("location")
-        plain = location is not None and len(location.args) == 1 and location.value in {"/v1", "/v1/"}
-        if plain and after.count("/") == 1 and after.endswith("/") and "$" not in after:
+        said = one.header("host")
+        local = [address for address in _addresses(one) if _is_local_ollama(address)]
+        sent = said.args[-1] if said is not None and len(said.args) > 1 else ""
+        if said and local and _CLIENTS_HOST.fullmatch(sent) and not _LOCAL_NAME.fullmatch(sent):
+            yield _refused(said.location, local[0], f"proxy_set_header Host localhost{_OLLAMA};")
+
+
+def _addresses(one: Pass) -> list[str]:
+    found = [address for upstream in one.upstreams for address in upstream.addresses]
+    return found or [re.sub(r"^https?://|/.*", "", one.directive.value)]
+
+
+def _is_local_ollama(address: str) -> bool:
+    host = address.removesuffix(_OLLAMA)
+    return host != address and is_loopback(host.strip("[]"))
+
+
+def _haproxy_refused(view: HaproxyView) -> Iterator[Finding]:
+    for pool in () if view.generated else view.pools:
+        local = [server for server in pool.servers if _is_local_ollama(server.address)]
+        if local and not pool.is_tcp and not _sets_host(pool):
+            write = f"http-request set-header Host localhost{_OLLAMA}"
+            yield _refused(local[0].line.location, local[0].address, write)
+
+
+def _sets_host(pool: Pool) -> bool:
+    lines = [line for one in (pool.section, *pool.fronts) for line in one.own("http-request")]
+    verbs = {"set-header", "replace-header", "replace-value"}
+    return any(line.words[1] in verbs and line.words[2].lower() == "host" for line in lines if line.words[2:])
+
+
+def _refused(location: Location, address: str, write: str) -> Finding:
+    return Finding(
+        location,
+        f"{address} is asked for the client's Host: an Ollama that listens on this machine alone answers 403"
+        " to any host that is no local name, as it does to pages of others",
+        write,
+    )
+
+
+REFUSED_HOST = AuditRule(
+    "host-refused",
+    Severity.WARNING,
+    "Ollama refuses the Host that it is sent",
+    "Bound to loopback, its default, it takes 'localhost', addresses, and names below .local, .localhost and"
+    " .internal.",
+    "it says so for an Ollama on loopback, and sends what 'host_header' says",
+    _nginx_refused,
+    _haproxy_refused,
+)
+
+
+def _nginx_names(view: NginxView) -> Iterator[Finding]:
+    if view.generated:
+        return
+    for upstream in view.upstreams:
+        named = [one for one in upstream.servers if _is_name(one.value) and "resolve" not in one.args]
+        if named:
+            yield _once(named[0].location, f"'{upstream.name}'", _host_of(named[0].value), "server NAME:PORT")
+    for one in view.passes:
+        url = one.directive.value
+        address = re.sub(r"^https?://|/.*", "", url)
+        if not one.upstreams and _is_name(address):
+            yield _once(
+                one.directive.location, "this location", _host_of(address), "an upstream whose server"
+            )
+
+
+def _once(location: Location, whose: str, name: str, server: str) -> Finding:
+    return Finding(
+        location,
+        f"NGINX looks servers' names of {whose}, such as {name}, up once, at its start: with one that is not"
+        " known then it does not start at all, and a container that comes back with another address gets"
+        " nothing up to the next reload",
+        f"{server} has 'resolve', with zone and resolver (NGINX 1.27.3); before that a reload whenever"
+        " addresses change, and a start behind the servers",
+    )
+
+
+def _is_name(address: str) -> bool:
+    """Tell whether a server is written by a name that DNS has to know."""
+    host = _host_of(address)
+    if address.startswith(("unix", "/", "fd@", "sockpair@", "abns@")) or re.search(r"[$%{]", host):
+        return False
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return bool(re.fullmatch(r"[A-Za-z0-9_.-]*[A-Za-z_][A-Za-z0-9_.-]*", host)) and host != "localhost"
+    return False
+
+
+def _host_of(address: str) -> str:
+    address = re.sub(r"^(?:ipv[46]|tcp[46]?)@", "", address)
+    return re.sub(r":(?:[\d+-]*|\$\{?\w+\}?)$", "", address)
+
+
+def _haproxy_names(view: HaproxyView) -> Iterator[Finding]:
+    for pool in () if view.generated else view.pools:
+        named = [one for one in pool.servers if _is_name(one.address) and one.parameter("resolvers") is None]
+        if named:
+            yield Finding(
+                named[0].line.location,
+                f"HAProxy looks servers' names of '{pool.name}', such as {_host_of(named[0].address)}, up"
+                " once, at its start: with one that is not known then it does not start at all, and a"
+                " container that comes back with another address gets nothing up to the next reload",
+                "default-server resolvers dns init-addr last,libc,none, with a section: resolvers dns,"
+                " parse-resolv-conf",
+            )
+
+
+ONCE = AuditRule(
+    "name-resolved-once",
+    Severity.WARNING,
+    "addresses of servers are looked up once",
+    "Containers and pods change their addresses whenever they start: what was looked up before is then a"
+    " connection refused, or somebody else's server.",
+    "HAProxy follows DNS; NGINX does from 1.27.3, and 'check' says what an older one does",
+    _nginx_names,
+    _haproxy_names,
+)
+
+
+def _prefix(view: NginxView) -> Iterator[Finding]:
+    for one, path, uri in _replaced(view):
+        if path in {"/v1", "/v1/"} and uri == "/":
             yield Finding(
                 one.directive.location,
                 "the '/' behind the host takes /v1 off the path: engines are asked for /chat/completions,"
                 " which is a 404",
                 f"proxy_pass {one.directive.value.rstrip('/')};",
             )
+
+
+def _replaced(view: NginxView) -> Iterator[tuple[Pass, str, str]]:
+    """Yield passes whose URI replaces the prefix of their location, with both."""
+    for one in view.passes:
+        location = one.level.around("location")
+        words = [word for word in (location.args if location else ()) if word != "^~"]
+        after = one.directive.value.partition("://")[2]
+        if len(words) == 1 and words[0].startswith("/") and "/" in after and "$" not in after:
+            yield one, words[0], after[after.index("/") :]
 
 
 PREFIX = AuditRule(
@@ -59,4 +210,30 @@ PREFIX = AuditRule(
     _prefix,
 )
 
-RULES = (HOST, PREFIX)
+
+def _joined(view: NginxView) -> Iterator[Finding]:
+    for one, path, uri in _replaced(view):
+        if path.endswith("/") == uri.endswith("/") or (path.rstrip("/") == "/v1" and uri == "/"):
+            continue
+        rest = "v1/models" if path.endswith("/") else "/v1/models"
+        right = f"{path}/" if uri.endswith("/") else path.rstrip("/") or "/"
+        yield Finding(
+            one.directive.location,
+            f"{path} and {uri} do not end alike, and NGINX puts what follows the one behind the other:"
+            f" {path}{rest} is asked for as {uri}{rest}, which is a 404",
+            f"location {right} {{ proxy_pass {one.directive.value}; }}"
+            if right != "/"
+            else f"proxy_pass {one.directive.value}/;",
+        )
+
+
+JOINED = AuditRule(
+    "path-joined-wrong",
+    Severity.ERROR,
+    "paths lose a slash, or get one too many",
+    "A URI in `proxy_pass` replaces the location's prefix as it is written, letter by letter.",
+    "it compares and replaces whole segments",
+    _joined,
+)
+
+RULES = (HOST, REFUSED_HOST, ONCE, PREFIX, JOINED)

@@ -11,7 +11,7 @@ from lbgen.vocabulary import Version
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.audit.haproxy_view import HaproxyView
+    from lbgen.audit.haproxy_view import HaproxyView, Pool
     from lbgen.audit.nginx_view import NginxView, Pass
 
 _RIGHT_BY_DEFAULT = Version(1, 29, 7)
@@ -21,6 +21,8 @@ _ABORTS_BY_DEFAULT = Version(3, 3)
 def _buffering(view: NginxView) -> Iterator[Finding]:
     for one in view.passes:
         said = one.level.first("proxy_buffering")
+        if one.answers_at_once:
+            continue
         if said is None or said.value != "off":
             how = "is on by default" if said is None else "is on"
             yield Finding(
@@ -83,6 +85,14 @@ def _connection(view: NginxView) -> Iterator[Finding]:
                 " chunks",
                 'proxy_http_version 1.1; and proxy_set_header Connection "";',
             )
+        elif value is None and not modern and (outer := one.lost_header("connection")):
+            yield Finding(
+                one.level.all("proxy_set_header")[0].location,
+                f"the Connection of line {outer.location.line} does not hold here, where headers are set:"
+                " NGINX inherits all of 'proxy_set_header' or nothing, and before 1.29.7 adds 'Connection:"
+                " close', so that each request pays for a new connection",
+                f'proxy_set_header Connection "{outer.args[-1]}"; here as well',
+            )
         elif value is None and not modern:
             yield Finding(
                 (version or one.directive).location,
@@ -136,10 +146,17 @@ CONNECTION = AuditRule(
 )
 
 
+def _is_written_tcp(pool: Pool) -> bool:
+    """Tell whether somebody chose to pass connections on: what is HTTP's has no effect there."""
+    return pool.is_tcp and pool.section.last("mode") is not None
+
+
 def _no_delay(view: HaproxyView) -> Iterator[Finding]:
     for pool in () if view.is_fragment else view.pools:
-        if pool.section.option("http-no-delay") is None and not any(
-            f.option("http-no-delay") for f in pool.fronts
+        if (
+            not _is_written_tcp(pool)
+            and pool.section.option("http-no-delay") is None
+            and not any(f.option("http-no-delay") for f in pool.fronts)
         ):
             yield Finding(
                 pool.section.location,
@@ -178,6 +195,8 @@ def _abandoned(view: HaproxyView) -> Iterator[Finding]:
         return
     for pool in view.pools:
         line = pool.section.option("abortonclose")
+        if _is_written_tcp(pool):
+            continue
         if line is None:
             yield Finding(
                 pool.section.location,

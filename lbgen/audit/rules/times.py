@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from lbgen.audit.haproxy_view import milliseconds
+from lbgen.audit.nginx_view import QUICK
 from lbgen.audit.rule import AuditRule, Finding
 from lbgen.audit.values import haproxy_time, nginx_time
 from lbgen.fleet.rules.rule import spoken
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 _ENOUGH = 300_000
 """Milliseconds: what a long prompt and a long answer without a stream may take; SDKs wait for 600 s."""
 _SHORT = 60_000
-_QUICK = r"embed|rerank|tokeni[sz]e|score"
-"""Paths and pools whose answers take a moment."""
 _NGINX_DEFAULT = 60_000
 
 
@@ -32,26 +31,27 @@ def _cut(milliseconds: int) -> Severity:
 
 
 def _nginx_timeout(view: NginxView) -> Iterator[Finding]:
-    for one in view.passes:
-        if re.search(_QUICK, " ".join([one.path, *(upstream.name for upstream in one.upstreams)])):
+    for one in (*view.passes, *view.calls):
+        if one.answers_at_once:
             continue
-        said = one.level.first("proxy_read_timeout")
+        name = one.directive.name.replace("_pass", "_read_timeout")
+        said = one.level.first(name)
         value = nginx_time(said.value) if said else _NGINX_DEFAULT
         if value is not None and value < _ENOUGH:
             by = "" if said else " by default"
             yield Finding(
                 (said or one.directive).location,
-                f"proxy_read_timeout is {spoken(value)}{by}: whatever takes longer to its first byte (a"
+                f"{name} is {spoken(value)}{by}: whatever takes longer to its first byte (a"
                 " long prompt, an answer that is not streamed, a model being loaded) is a 504 to the"
                 " client, whose retry begins anew",
-                "proxy_read_timeout 600s;",
+                f"{name} 600s;",
                 _cut(value),
             )
 
 
 def _haproxy_timeout(view: HaproxyView) -> Iterator[Finding]:
     for pool in view.pools:
-        if re.search(_QUICK, pool.name):
+        if re.search(QUICK, pool.name):
             continue
         yield from _one_timeout(pool.section, "server", f"servers of '{pool.name}'")
     for front in view.fronts:

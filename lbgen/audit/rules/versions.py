@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lbgen.audit.rule import AuditRule, Finding
 from lbgen.checker.vulnerabilities import candidates
 from lbgen.problems import Severity
+from lbgen.vocabulary import Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from lbgen.problems import Location
     from lbgen.readers.haproxy import Haproxy
     from lbgen.readers.nginx import Directive
-    from lbgen.vocabulary import Version
 
 
 def nginx_shape(root: Directive) -> str:
@@ -83,4 +83,94 @@ HOLES = AuditRule(
     _haproxy,
 )
 
-RULES = (HOLES,)
+_PLUS = {
+    "health_check": None, "queue": None, "state": None,
+    "sticky": Version(1, 29, 6), "least_time": Version(1, 31, 0),
+}  # fmt: skip
+"""Directives of an upstream, or beside ``proxy_pass``, that NGINX's free version lacks up to a version."""
+_GONE = {
+    "nbproc": "2.5", "reqrep": "2.1", "reqirep": "2.1", "reqadd": "2.1", "reqdel": "2.1", "reqidel": "2.1",
+    "rspadd": "2.1", "rsprep": "2.1", "rspdel": "2.1", "block": "2.1", "contimeout": "2.1",
+    "clitimeout": "2.1", "srvtimeout": "2.1",
+}  # fmt: skip
+"""Words of HAProxy, and since when they stop its start."""
+
+
+def _nginx_refused(view: NginxView) -> Iterator[Finding]:
+    levels = [one.directive for one in view.upstreams] + [one.level.block for one in view.passes]
+    for block in {one.location: one for one in levels}.values() if not view.generated else ():
+        for said in block.inside(*_PLUS):
+            since = _PLUS[said.name]
+            if since is None or view.version is None or view.version < since:
+                free = f" before {since}" if since else ""
+                yield _refused(
+                    said.location, f"NGINX's free version{free} has no '{said.name}'", "no such line"
+                )
+        for server in block.inside("server") if block.name == "upstream" else ():
+            if server.parameter("slow_start") is not None:
+                yield _refused(
+                    server.location, "NGINX's free version has no 'slow_start'", "no such parameter"
+                )
+                break
+
+
+def _nginx_templates(view: NginxView) -> Iterator[Finding]:
+    """Find places where NGINX takes no variable, so that something fills the file in."""
+    lines = [one for upstream in view.upstreams for one in upstream.servers]
+    lines += [
+        one
+        for pass_ in view.passes
+        if (block := pass_.level.around("server"))
+        for one in block.inside("listen")
+    ]
+    for said in lines:
+        if "$" in said.value:
+            yield Finding(
+                said.location,
+                "NGINX takes no variable here: this is a template, and an 'envsubst' without a list of names"
+                " empties $host and the like as well when it fills it in",
+                "envsubst '$NAME $OTHER', or a file in /etc/nginx/templates of the official image",
+                Severity.INFO,
+            )
+            return
+
+
+def _nginx_old(view: NginxView) -> Iterator[Finding]:
+    yield from _nginx_refused(view)
+    yield from _nginx_templates(view)
+
+
+def _haproxy_refused(view: HaproxyView) -> Iterator[Finding]:
+    for section in view.whole.sections if view.pools else ():
+        for line in section.lines:
+            word = line.words[0]
+            if word in _GONE:
+                write = "http-request or http-response with replace-, set- or del-header; nbthread; timeout"
+                yield _refused(line.location, f"HAProxy refuses '{word}' from {_GONE[word]} on", write)
+            elif line.words[:2] == ("option", "httpchk") and any("\r\n" in one for one in line.words[2:]):
+                path = next((one for one in line.words[2:] if one.startswith("/")), "/")
+                yield _refused(
+                    line.location,
+                    "HAProxy refuses headers behind the version of 'option httpchk' from 3.0 on, and warns"
+                    " before",
+                    f"option httpchk, and http-check send meth GET uri {path} ver HTTP/1.1 hdr Host"
+                    " localhost",
+                )
+
+
+def _refused(place: Location, what: str, write: str) -> Finding:
+    return Finding(place, f"{what}: it does not start with this file", write)
+
+
+REFUSED = AuditRule(
+    "does-not-start",
+    Severity.WARNING,
+    "a program that people have refuses the file",
+    "Files are copied from articles for NGINX Plus and for versions of years ago; an update of the"
+    " distribution then stops the balancer.",
+    "it has only what the target's version takes",
+    _nginx_old,
+    _haproxy_refused,
+)
+
+RULES = (HOLES, REFUSED)

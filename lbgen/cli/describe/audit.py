@@ -17,7 +17,6 @@ from lbgen.cli.options import Command, option
 from lbgen.cli.problem_formats import FORMATS, lines_report
 from lbgen.fleet.text.source import Source
 from lbgen.problems import LbgenError, Severity
-from lbgen.readers.files import read_configurations
 from lbgen.vocabulary import Version
 
 if TYPE_CHECKING:
@@ -69,12 +68,18 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
 ) -> int:
     """Find settings in an existing nginx.conf or haproxy.cfg that harm LLM requests.
 
-    PATH is a file or a folder, a complete configuration or a part of one; includes are followed, and several
-    HAProxy files are read in order, as by 'haproxy -f A -f B'. Each finding says what happens to requests,
-    what to write instead, and what lbgen renders. Files that pass nothing to a model have no findings.
+    PATH is a file or a folder, a complete configuration or a part of one, or a Compose file that mounts one;
+    includes are followed, and several HAProxy files are read in order, as by 'haproxy -f A -f B'. Each
+    finding says what happens to requests, what to write instead, and what lbgen renders. Files that pass
+    nothing to a model have no findings.
     """
+    from lbgen.imports.named import read_named  # noqa: PLC0415 - it takes crossplane
+
     running = _running(paths, versions)
-    found = read_configurations(paths, str(running["haproxy"].version or ""))
+    found, compose, _ = read_named(paths, str(running["haproxy"].version or ""))
+    for name, version in compose.versions.items() if compose else ():
+        if running[name].version is None and version.count(".") == 2:  # '2.8' is the newest 2.8 of its day
+            running[name] = Running(Version.parse(version))
     report = audit(found, running, every=every)
     if not found.nginx and found.haproxy is None:
         raise LbgenError(f"{', '.join(found.others)}: neither an NGINX nor a HAProxy configuration")

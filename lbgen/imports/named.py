@@ -1,0 +1,77 @@
+"""What a user names, with what Compose files, folders of them, and LiteLLM's files stand for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbgen.fleet.text.source import Document, Source, read
+from lbgen.imports.compose import read_compose
+from lbgen.problems import LbgenError
+from lbgen.readers.files import Configurations, read_configurations
+from lbgen.reading import read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lbgen.imports.compose import Compose
+
+_COMPOSE = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
+
+
+class Named(NamedTuple):
+    """All that was named."""
+
+    found: Configurations
+    compose: Compose | None
+    """None: no Compose file was named."""
+    documents: Mapping[str, Document]
+    """LiteLLM's files, by name."""
+
+
+def read_named(paths: Sequence[str], haproxy_version: str = "") -> Named:
+    """Read files and folders; raises `LbgenError` for what cannot be read, or holds nothing to read."""
+    plain: list[str] = []
+    texts: list[tuple[str, str]] = []
+    compose: Compose | None = None
+    documents: dict[str, Document] = {}
+    for path in map(_project, paths):
+        text = _text(path) if path.endswith((".yml", ".yaml")) else ""
+        document = _document(path, text) if text else None
+        whole = document.plain() if document is not None else {}
+        if document is not None and isinstance(whole.get("model_list"), list):
+            documents[path] = document
+        elif document is not None and isinstance(whole.get("services"), dict):
+            compose = read_compose(path, text, document)
+            plain += compose.configurations
+            texts += compose.texts
+        else:
+            plain.append(path)
+    version = haproxy_version or (compose.versions.get("haproxy", "") if compose else "")
+    return Named(read_configurations(plain, version, texts), compose, documents)
+
+
+def _project(path: str) -> str:
+    """Return the Compose file of a folder that holds one with a balancer's configuration, else the path."""
+    found = [Path(path) / name for name in _COMPOSE if (Path(path) / name).is_file()] if path != "-" else []
+    for name in map(str, found[:1]):
+        text = _text(name)
+        document = _document(name, text)
+        try:
+            if document is not None and read_compose(name, text, document):
+                return name
+        except LbgenError:
+            return path
+    return path
+
+
+def _text(path: str) -> str:
+    try:
+        return read_text(path, errors="replace")
+    except OSError as error:
+        raise LbgenError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _document(path: str, text: str) -> Document | None:
+    root, _ = read(Source(path, text))
+    return Document(root) if root is not None else None
