@@ -25,6 +25,7 @@ _PRIME256V1 = bytes.fromhex("2a8648ce3d030107")
 _EC_PUBLIC_KEY = bytes.fromhex("2a8648ce3d0201")
 _ECDSA_WITH_SHA256 = bytes.fromhex("2a8648ce3d040302")
 _COMMON_NAME = bytes.fromhex("550403")
+_OTHER_NAMES = bytes.fromhex("551d11")
 
 
 def throwaway_bundle(name: str = "lbgen check") -> str:
@@ -41,14 +42,19 @@ def _certificate(key: int, public: bytes, common_name: str) -> bytes:
     word = _der(_SEQUENCE, _der(_OBJECT, _COMMON_NAME), _der(_TEXT, common_name.encode()))
     name = _der(_SEQUENCE, _der(_SET, word))
     curve = _der(_SEQUENCE, _der(_OBJECT, _EC_PUBLIC_KEY), _der(_OBJECT, _PRIME256V1))
+    # Envoy compares a server's name with these alone.
+    dns = _der(_OCTETS, _der(_SEQUENCE, _der(0x82, common_name.encode())))
+    names = _der(_SEQUENCE, _der(_OBJECT, _OTHER_NAMES), dns)
     body = _der(
         _SEQUENCE,
+        _der(0xA0, _integer(2)),
         _integer(secrets.randbits(63) | 1),
         algorithm,
         name,
         _der(_SEQUENCE, _der(_TIME, b"200101000000Z"), _der(_TIME, b"491231235959Z")),
         name,
         _der(_SEQUENCE, curve, public),
+        _der(0xA3, _der(_SEQUENCE, names)),
     )
     return _der(_SEQUENCE, body, algorithm, _der(_BITS, b"\0", _signature(key, body)))
 
