@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING
 
 from mkdocs.structure.files import File
 
+from lbgen import __version__
+
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
 ROOT = Path(__file__).parents[2]
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Say at the foot of each page which version it describes."""
+    config.copyright = f"lbgen {__version__}"
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
