@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from integration.conftest import renewed
-from integration.fleets import Proxy, on_one_each
+from integration.fleets import BETWEEN, ONE_EACH, Proxy
 from integration.waiting import eventually
 from lbgen.lab import load
 from lbgen.lab.boxes import fetch
@@ -212,7 +212,7 @@ def without_data(site: Site) -> list[str]:
     return [query for query in filled if not site.values(query)]
 
 
-@on_one_each
+@pytest.mark.parametrize("proxy", [*ONE_EACH, Proxy(BETWEEN, "envoy")], ids=str)
 def test_prometheus_reads_it_and_says_when_a_server_is_out(site: Site, running_mocks: list[MockBox]) -> None:
     with suppress(AssertionError):
         eventually(lambda: not without_data(site), 90, "each query of the dashboard gives data")

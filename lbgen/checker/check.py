@@ -101,7 +101,7 @@ def _check_without(asked: _Asked, found: Found, lacking: str) -> Verdict:
     target = TARGETS[asked.target]
     fleet = target.checks.without(asked.fleet)
     if any(problem.is_error for problem in target.limits(fleet)):
-        line = f"not checked by {asked.target}: {lacking} is not to be had here"
+        line = f"not checked by {asked.target}: {lacking} is not installed here"
         return Verdict(asked.target, line, checked=False)
     asked = asked._replace(fleet=fleet)
     answer = _ask(asked, found)

@@ -92,7 +92,7 @@ def differs(found: Version, wanted: Version) -> str:
 def version_here(target: str, choice: Choice) -> Version | None:
     """Return the version of the named program, else of the one that is installed; None: there is none.
 
-    Raises `LbgenError` for a named one that is not to be had.
+    Raises `LbgenError` for a named one that is not available.
     """
     program = TARGETS[target].program
     if target in choice.named:

@@ -8,28 +8,28 @@ KV_CACHE = Strategy(
     aliases=("kv", "kv_aware", "kv_cache_aware", "kv_usage"),
     summary="as many requests as fit into each server, more for faster ones",
     advice=(
-        "For servers that are not alike: other GPUs, other memory, other models beside. `lbgen agent` reads "
-        "how many requests fit into each server and how fast it is, and tells HAProxy: what does not fit "
-        "waits there, for whichever server is free first. Nothing has to be measured or written by hand."
+        "For servers that differ: other GPUs, less memory, other models on one machine. `lbgen agent` reads "
+        "how many requests fit into each server and how fast it is, and tells HAProxy, where other requests "
+        "wait for the next free server. You need not measure or configure anything by hand."
     ),
     parameters=(
         Field(
             "drain_above",
             Number(min=0.5, max=1),
             0.95,
-            "So full may the KV caches become: a server gets as many requests as fill this share of its own.",
+            "Maximum KV-cache utilisation to plan for: requests fill at most this share of a cache.",
         ),
         Field(
             "agent_host",
             Text("an address or a host name", pattern=r"[A-Za-z0-9][A-Za-z0-9.:-]{0,252}", limit=253),
             "127.0.0.1",
-            "The machine where `lbgen agent` answers HAProxy.",
+            "The address where `lbgen agent` answers HAProxy.",
         ),
         Field(
             "agent_port",
             Integer(min=1, max=65_535),
             8406,
-            "The port where it does.",
+            "The port where `lbgen agent` answers HAProxy.",
         ),
     ),
     chooser=MadeBy("counts", "IdleFirst"),

@@ -134,7 +134,7 @@ def test_what_a_target_cannot_do_is_simulated_and_marked(simulate: Callable[...,
     code, out, _ = simulate("--strategy", "kv_cache", *QUICK)
     assert code == 0
     assert "kv_cache [not on nginx" in out
-    assert "kv_cache is not to be had on nginx" in out
+    assert "kv_cache is not available on nginx" in out
 
 
 def test_a_fleet_that_its_targets_refuse_can_be_simulated(

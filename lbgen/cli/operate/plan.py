@@ -105,7 +105,7 @@ def _plan(console: Console, fleet: Fleet, folder: Path, templates: Path | None) 
     )
     if secrets.missing:
         names = ", ".join(str(secret) for secret in secrets.missing)
-        console.note(f"not to be had here: {names}; files that hold secrets are taken as they are")
+        console.note(f"not available here: {names}; files that hold secrets are taken as they are")
     plan = make_plan(
         settings.name,
         folder,

@@ -236,7 +236,7 @@ def _look(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> in
         changes += compare(folder, _render(console, fleet, settings.name, wanted, secrets, settle))
     if secrets.missing:
         names = ", ".join(str(secret) for secret in secrets.missing)
-        console.note(f"not to be had here: {names}; files that hold secrets are taken as they are")
+        console.note(f"not available here: {names}; files that hold secrets are taken as they are")
     differing = [change for change in changes if change.kind != "same"]
     if wanted.diff and differing:
         console.result(printable(diff(differing)))

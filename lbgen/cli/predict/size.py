@@ -174,7 +174,7 @@ class _Tries(Progress):
     """Counts numbers of servers that were tried; how many there will be is not known before."""
 
     def __init__(self, console: Console, about: int) -> None:
-        super().__init__(console, "tries, about")
+        super().__init__(console, "tries (estimated)")
         self._about = about
         self._tried = 0
 

@@ -69,10 +69,9 @@ def bars(kind: str, title: str, x_title: str, values: Sequence[Value]) -> Bars |
 
 def latencies(rows: Sequence[Shown]) -> list[Bars]:
     """Return the P99 of first tokens and of whole answers of each row."""
-    found = (
-        bars(f"{metric}-bars", title, "seconds; line: 95 % interval over the seeds", _values(rows, metric))
-        for metric, title in DECIDING.items()
-    )
+    several = any(len(one.row.runs) > 1 for one in rows)
+    axis = "seconds; line: 95 % interval over the seeds" if several else "seconds; one seed, no interval"
+    found = (bars(f"{metric}-bars", title, axis, _values(rows, metric)) for metric, title in DECIDING.items())
     return [one for one in found if one is not None]
 
 

@@ -84,7 +84,8 @@ def in_words(found: Answer) -> list[str]:
         texts = [(row_name(row), getattr(combined(row.runs), name).p99) for row in found.rows]
         known = [(row, seconds(value)) for row, value in texts if value is not None]
         if len({text for _, text in known}) == 1:
-            sentences.append(f"99 of 100 answers {what} within {known[0][1]}, whatever the strategy.")
+            whatever = ", whatever the strategy" if len(known) > 1 else ""
+            sentences.append(f"99 of 100 answers {what} within {known[0][1]}{whatever}.")
         elif known:
             listed = ", ".join(f"{text} under {row}" for row, text in known)
             sentences.append(f"99 of 100 answers {what} within {listed}.")
@@ -171,7 +172,7 @@ def _unknown(found: Answer) -> Iterator[str]:
         yield f"Requests of {load} have no {name}, so it sends them in turn: try --workload agents."
     refusals = {(row.strategy, target): why for row in found.rows for target, why in row.refused_by.items()}
     for (name, target), why in refusals.items():
-        yield f"{name} is not to be had on {target}, which {why}."
+        yield f"{name} is not available on {target}, which {why}."
 
 
 def _verdict(found: Answer) -> Iterator[str]:

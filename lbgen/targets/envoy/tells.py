@@ -40,8 +40,11 @@ def _recordings(fleet: Fleet) -> Iterator[Recording]:
     def of(name: str, *matchers: str) -> str:
         return series(fleet, f"envoy_cluster_{name}", 'pool!=""', *matchers)
 
-    counts = (of(f"endpoint_{name}") for name in ("rq_active", "rq_pending_active"))
-    yield Recording(IN_FLIGHT, " + ".join(f"sum by ({BY_SERVER}) ({count})" for count in counts))
+    active, pending = (
+        f"sum by ({BY_SERVER}) ({of(f'endpoint_{name}')})" for name in ("rq_active", "rq_pending_active")
+    )
+    # Up to 1.38 Envoy does not tell which requests wait for a connection.
+    yield Recording(IN_FLIGHT, f"{active} + {pending} or {active}")
     yield from _caps(fleet)
     # A server that is drained is none of the healthy, too.
     unused = [server.name for pool in fleet.pools for server in pool.servers if _is_unused(server)]

@@ -240,7 +240,7 @@ def test_a_key_that_the_table_does_not_know_is_refused(monkeypatch: pytest.Monke
         "lbgen.targets.envoy.limitations.limits.understood", lambda key: key != "pools.*.header_size"
     )
     said = problems(with_value(BASE, ("pools", "a", "header_size", "64KiB")))
-    assert ("target-refused", "Envoy 1.36: 'header_size' cannot be had on Envoy") in said
+    assert ("target-refused", "Envoy 1.36: 'header_size' is not supported on Envoy") in said
 
 
 def test_rows_are_found_or_found_out() -> None:

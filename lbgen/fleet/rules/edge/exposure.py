@@ -187,8 +187,8 @@ RULES = (
         "open-listener",
         Severity.WARNING,
         "a listener beyond loopback has no auth",
-        "Open inference endpoints are found within hours and used for free; the bill and the prompts are "
-        "yours.",
+        "Open inference endpoints are found within hours and used by strangers, at your expense and "
+        "with access to the models.",
         "write 'auth: {clients: all}' and 'clients', or 'allow' with your networks, or bind to 127.0.0.1; "
         "where the network guards it, 'auth: none  # lbgen: ignore[open-listener]' says so",
         open_listener,
@@ -197,8 +197,8 @@ RULES = (
         "per-client-without-auth",
         Severity.ERROR,
         "something counts by client where a listener knows no clients",
-        "A client is who its key says it is. Without auth all requests are from nobody: one limit for all, "
-        "one session for all, one server for all.",
+        "Clients are identified by their keys. Without auth no request has a client: all share one "
+        "limit, one session or one server.",
         "write 'auth: {clients: all}' in the listener, or count by ip",
         per_client_without_auth,
     ),
@@ -206,8 +206,8 @@ RULES = (
         "priorities-without-auth",
         Severity.ERROR,
         "clients have priorities, and no listener asks for keys",
-        "The priority belongs to a key that nobody looks at: batch jobs stand in the queue with everybody "
-        "else.",
+        "A priority belongs to a client's key. If no listener reads keys, batch jobs wait in the "
+        "queue like everybody else.",
         "write 'auth: {clients: all}' in the listener, or give routes a priority",
         priorities_without_auth,
     ),
@@ -215,8 +215,8 @@ RULES = (
         "keys-in-clear",
         Severity.WARNING,
         "clients send keys to a listener beyond loopback without TLS",
-        "A key that crosses the network in clear belongs to everybody on the way, together with prompts "
-        "and answers.",
+        "Anyone on the network path can read and use a key that is sent without encryption, as well "
+        "as prompts and answers.",
         "write 'tls' in the listener; or 'behind_proxy: true' where a proxy in front speaks TLS",
         keys_in_clear,
     ),
@@ -224,8 +224,7 @@ RULES = (
         "open-metrics",
         Severity.ERROR,
         "a metrics listener beyond loopback has neither `allow` nor `auth`",
-        "HAProxy's statistics and NGINX's status tell addresses, loads and errors to whoever asks; public "
-        "fleets show them to the world.",
+        "HAProxy's statistics and NGINX's status show addresses, loads and errors to anyone who asks.",
         "bind to 127.0.0.1, or write 'allow' with your networks, or 'auth'",
         open_metrics,
     ),
@@ -233,7 +232,7 @@ RULES = (
         "unverified-tls",
         Severity.WARNING,
         "`tls.verify: false` in a pool",
-        "Encryption to an unknown peer keeps out nobody who can answer in its place.",
+        "If the peer's certificate is not verified, anyone who can answer in its place can read the traffic.",
         "write 'ca' with the certificate of your own authority",
         unverified_tls,
     ),
@@ -241,8 +240,8 @@ RULES = (
         "trusted-everybody",
         Severity.WARNING,
         "`trusted_proxies` holds every address",
-        "Whoever is trusted says which address a request comes from. Limits by address are then limits by "
-        "claim.",
+        "A trusted proxy states which address a request comes from. If everybody is trusted, clients "
+        "can choose the address by which they are limited.",
         "write only the addresses of your own proxies",
         trusted_everybody,
     ),
@@ -250,7 +249,7 @@ RULES = (
         "auth-for-nobody",
         Severity.ERROR,
         "`auth.except` holds every address",
-        "The listener looks guarded in the file, and asks nobody for anything.",
+        "The listener looks protected in the file, but no client has to present a key.",
         "write 'auth: none' if that is meant, else the networks that need no key",
         auth_for_nobody,
     ),
@@ -258,8 +257,8 @@ RULES = (
         "one-address-for-all",
         Severity.WARNING,
         "something counts or is let in by address behind a proxy, without `trusted_proxies`",
-        "All requests then come from the proxy's address: one client uses up the limit of all, and one "
-        "session holds all on one server.",
+        "All requests then come from the proxy's address: one client uses up the limit of all, or all"
+        " sessions stay on one server.",
         "write 'trusted_proxies' with the addresses of the proxies in front",
         one_address_for_all,
     ),
@@ -267,7 +266,7 @@ RULES = (
         "passed-key",
         Severity.WARNING,
         "`auth.upstream: pass` hands clients' keys to the servers",
-        "Each engine, and its log, then holds keys that open the whole gateway.",
+        "Each engine, and its log, then contains keys that are valid for the whole gateway.",
         "write 'upstream: strip', the default, or 'upstream: {set: env:ENGINE_KEY}' where the engine wants "
         "a key",
         passed_key,
@@ -276,17 +275,19 @@ RULES = (
         "open-admin-paths",
         Severity.WARNING,
         "`admin: pass`, or for every address, in a pool that a listener beyond loopback leads to",
-        "Engines load and unload models, sleep, empty their caches and delete files for whoever asks: one "
-        "request takes a server from all others.",
-        "leave 'admin' away, and call the servers themselves; or write 'admin: {clients: […]}' with who may",
+        "Engines load and unload models, sleep, empty their caches and delete files for anyone who "
+        "asks: one request can take a server away from all other clients.",
+        "leave 'admin' out, and call the servers directly; or write 'admin: {clients: […]}' with "
+        "those who may",
         open_admin_paths,
     ),
     Rule(
         "cors-for-everybody",
         Severity.WARNING,
         "`cors.origins` is `*` on a listener without auth",
-        "A browser inside the network is a proxy for every page that it shows: CORS is what keeps them out.",
-        "name the origins that are meant",
+        "Any web page that is open in a browser inside the network can use the API through that "
+        "browser; CORS is what prevents it.",
+        "name the origins that you mean",
         cors_for_everybody,
     ),
 )

@@ -152,8 +152,8 @@ RULES = (
         "duplicate-listener",
         Severity.ERROR,
         "two listeners have the same bind and the same host",
-        "Requests are told apart by port and host name. Where both agree, one listener takes everything: "
-        "with other routes, other limits, or no auth.",
+        "Listeners are selected by port and host name. If both are the same, one listener gets all "
+        "requests: with other routes, other limits, or no auth.",
         "give each its own 'hosts', or another port",
         duplicate_listener,
     ),
@@ -161,8 +161,8 @@ RULES = (
         "shared-proxy-protocol",
         Severity.ERROR,
         "listeners on one bind differ in `accept_proxy`, or in whom it is accepted from",
-        "The PROXY protocol's header is the first thing on a connection, before TLS names a host: what one "
-        "listener wants is wanted of all on that address.",
+        "The PROXY protocol's header is the first thing on a connection, before TLS names a host. So "
+        "it is required either for all listeners on that address or for none.",
         "write the same 'accept_proxy' and 'trusted_proxies' in both, or give one of them another port",
         shared_proxy_protocol,
     ),
@@ -170,8 +170,8 @@ RULES = (
         "small-body",
         Severity.WARNING,
         "`max_body` is 1 MiB or less",
-        "Images and audio travel inside the JSON, in base64, and whole conversations with each turn. "
-        "NGINX's default of 1 MiB is a well-known 413 (open-webui#3026).",
+        "Images and audio are sent inside the JSON, in base64, and every turn contains the whole "
+        "conversation. NGINX's default of 1 MiB is a well-known cause of 413 (open-webui#3026).",
         "write 64MiB, the default",
         small_body,
     ),
@@ -179,7 +179,8 @@ RULES = (
         "status-shadows-engine",
         Severity.WARNING,
         "`status.live` or `status.ready` is a path that the servers have too",
-        "Who asks `/health` to learn about the engine is then told about the balancer, which is always well.",
+        "A client that asks `/health` about the engine gets an answer about the balancer instead, "
+        "which is always healthy.",
         "write a path that no server has, such as /lb/ready",
         status_shadows,
     ),
@@ -187,9 +188,9 @@ RULES = (
         "underscore-header",
         Severity.WARNING,
         "auth, a route or a strategy reads a header with `_` in its name, behind a proxy",
-        "By default, NGINX ignores request headers whose names hold an underscore (1.22 to 1.30): keys are "
-        "then missing and routes never taken. The rendered files let them in; an NGINX in front of them does "
-        "so only with `underscores_in_headers on`.",
+        "By default, NGINX ignores request headers with an underscore in their name (1.22 to 1.30): "
+        "keys are then missing and routes never match. The rendered files accept them; an NGINX in "
+        "front does so only with `underscores_in_headers on`.",
         "use a name with '-', such as X-Api-Key",
         underscore_header,
     ),
@@ -204,10 +205,11 @@ RULES = (
     Rule(
         "websocket-over-http2",
         Severity.WARNING,
-        "a pool with `protocol: h2c` or `grpc` is led WebSockets",
-        "A WebSocket begins as an upgrade of HTTP/1.1. Over HTTP/2 it needs another handshake (RFC 8441): "
-        "NGINX does not speak it to servers and few servers understand it, so the client gets 502.",
-        "lead WebSockets to a pool with 'protocol: http', by a route with 'websocket: true'",
+        "a pool with `protocol: h2c` or `grpc` receives WebSockets",
+        "A WebSocket begins as an upgrade in HTTP/1.1. Over HTTP/2 it needs another handshake (RFC "
+        "8441), which NGINX does not use towards servers and few servers understand, so the client "
+        "gets 502.",
+        "send WebSockets to a pool with 'protocol: http', by a route with 'websocket: true'",
         websocket_over_http2,
     ),
 )

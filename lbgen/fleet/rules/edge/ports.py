@@ -207,10 +207,11 @@ RULES = (
         "loop",
         Severity.ERROR,
         "the balancer is told to call an address that it binds itself",
-        "Each request comes back as a new one until the connections are used up (31 rounds on HAProxy 2.6). "
-        "It need not be spelled alike: 0.0.0.0, 127.0.0.1, ::1 and localhost reach a listener on every "
-        "address, and so does each address that another bind, or the peers, name. The same holds for the "
-        "port of a health check and for the service that `auth.external` asks.",
+        "Each request comes back as a new one until the connections are used up (31 rounds on HAProxy"
+        " 2.6). The two addresses need not look alike: 0.0.0.0, 127.0.0.1, ::1 and localhost all "
+        "reach a listener that is bound to every address, and so does each address named by another "
+        "bind or by the peers. The same applies to the port of a health check and to the service in "
+        "`auth.external`.",
         "give the listener another port ('bind'), or the server its own address",
         loop,
     ),
@@ -218,8 +219,9 @@ RULES = (
         "loop-by-name",
         Severity.WARNING,
         "a server has a name of the balancer's own, and the port of a listener",
-        "The name of the machine where this is checked, of a balancer among the peers, or of a listener's "
-        "`hosts` usually leads back to the balancer. Elsewhere, or with another name server, it may not.",
+        "The name of the machine where the check runs, of a balancer among the peers, or in a "
+        "listener's `hosts` usually leads back to the balancer. On another machine, or with another "
+        "name server, it may not.",
         "write the server's own name or address",
         loop_by_name,
     ),
@@ -227,8 +229,8 @@ RULES = (
         "unspecified-server",
         Severity.ERROR,
         "a server's address is 0.0.0.0 or [::]",
-        "Engines log `0.0.0.0` for 'every address of mine'. NGINX takes it for its own machine, HAProxy for "
-        "the address that the client called.",
+        "Engines log `0.0.0.0` to say that they listen on all addresses. As a server's address, NGINX"
+        " takes it to mean its own machine, HAProxy the address that the client called.",
         "write the machine's address or name",
         unspecified_server,
     ),
@@ -236,9 +238,9 @@ RULES = (
         "bind-clash",
         Severity.ERROR,
         "one address is bound for two things",
-        "Listeners, redirects, metrics, the agent, the peers and Envoy's `admin` each need their own. A port "
-        "speaks TLS or it does not, and one program answers there. Programs either refuse to start, or give "
-        "some connections to the one and some to the other.",
+        "Listeners, redirects, metrics, the agent, the peers and Envoy's `admin` each need their own "
+        "address. A port either uses TLS or not, and only one program answers on it. Programs either "
+        "refuse to start, or some connections go to one and some to the other.",
         "give one of them another port",
         bind_clash,
     ),
@@ -246,9 +248,9 @@ RULES = (
         "open-target-admin",
         Severity.WARNING,
         "`targets.envoy.admin` is beyond loopback",
-        "Envoy's admin pages ask for no key: `POST /quitquitquit` ends it, and `/config_dump` shows all that "
-        "it was told.",
-        "write 127.0.0.1 and a port; for figures there is 'metrics'",
+        "Envoy's admin pages ask for no key: `POST /quitquitquit` stops it, and `/config_dump` shows "
+        "its whole configuration.",
+        "write 127.0.0.1 and a port; for statistics use 'metrics'",
         open_door,
     ),
 )

@@ -186,7 +186,8 @@ RULES = (
         "duplicate-route",
         Severity.ERROR,
         "two routes of a listener have the same conditions",
-        "The first takes every request; what the second says, a pool, a limit, a priority, never happens.",
+        "The first route gets every request, so what the second one sets (a pool, a limit, a "
+        "priority) never takes effect.",
         "remove one, or add a condition that tells them apart",
         duplicate_route,
     ),
@@ -194,8 +195,9 @@ RULES = (
         "shadowed-route",
         Severity.WARNING,
         "an earlier route takes everything that a later one would",
-        "More specific routes go first by themselves, but between patterns of one kind the order written "
-        'decides: `model: "llama*"` before `model: llama-70b` leaves nothing for the second.',
+        "More specific routes are tried first automatically, but among patterns of one kind the "
+        'written order decides: with `model: "llama*"` before `model: llama-70b`, the second never '
+        "matches.",
         "move it above the wider one",
         shadowed_route,
     ),
@@ -203,15 +205,15 @@ RULES = (
         "unreached-pool",
         Severity.WARNING,
         "no route leads to a pool",
-        "GPUs that nobody can reach cost as much as busy ones.",
-        "add a route, or write 'standby: true' if that is on purpose",
+        "No request can reach these servers, but they cost as much as busy ones.",
+        "add a route, or write 'standby: true' if this is intended",
         unreached_pool,
     ),
     Rule(
         "reached-standby",
         Severity.WARNING,
         "a route leads to a pool with `standby: true`",
-        "`standby` states that the pool is out of use. Whoever believes it may switch the servers off.",
+        "`standby` says that the pool is not in use, so somebody may switch its servers off.",
         "remove 'standby', or the route",
         reached_standby,
     ),
@@ -219,8 +221,8 @@ RULES = (
         "model-in-two-pools",
         Severity.WARNING,
         "two pools list the same model, and no routes say which is meant",
-        "Without `routes` the model's name chooses the pool, and one name chooses one pool. The second "
-        "gets nothing for it, while its capacity was planned in.",
+        "Without `routes` the model's name selects the pool, and each name selects one pool. The "
+        "second pool gets no requests for that model, although its capacity was planned for them.",
         "list it once; or write routes, with a 'split' over both pools",
         model_in_two_pools,
     ),
@@ -228,8 +230,8 @@ RULES = (
         "strip-version",
         Severity.ERROR,
         "`strip_prefix` takes `/v1` away, and no `add_prefix` puts it back",
-        "OpenAI's API lives below `/v1`. vLLM, SGLang and others answer 404 to `/chat/completions` "
-        "(vllm#10172).",
+        "The paths of OpenAI's API begin with `/v1`. vLLM, SGLang and others answer 404 to "
+        "`/chat/completions` (vllm#10172).",
         "remove 'strip_prefix', or write 'add_prefix: /v1'",
         strip_version,
     ),
@@ -237,7 +239,7 @@ RULES = (
         "dead-split",
         Severity.WARNING,
         "`when_down` names the only pool of its `split`",
-        "The pool that is down is asked to stand in for itself: requests get 503.",
+        "When the pool is down, its requests are sent to the same pool: they get 503.",
         "name another pool, or remove the key",
         dead_split,
     ),
@@ -245,8 +247,9 @@ RULES = (
         "coarse-split",
         Severity.WARNING,
         "a split by client has so few clients that a share may stay empty",
-        "By client, whole clients are shared out by a hash of their names, not requests: with 5 clients a "
-        "share of 10 % gets nobody in 59 of 100 cases, and else a fifth of the clients.",
+        "A split by client assigns whole clients, by a hash of their names, instead of requests: with"
+        " 5 clients, a share of 10 % gets no client in 59 of 100 cases, and otherwise a fifth of "
+        "them.",
         "write 'by: request', or split by a header that has many values",
         coarse_split,
     ),
@@ -254,8 +257,8 @@ RULES = (
         "client-without-route",
         Severity.WARNING,
         "a client may use a pool that no listener leads it to",
-        "The right is there and the road is not: the client gets 404 for what its contract says it has.",
-        "add a route to the pool, or take it off the client's 'pools'",
+        "The client is allowed to use the pool, but gets 404 because no route leads there.",
+        "add a route to the pool, or remove it from the client's 'pools'",
         client_without_route,
     ),
 )

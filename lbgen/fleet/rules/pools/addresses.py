@@ -101,9 +101,9 @@ RULES = (
         "localhost",
         Severity.WARNING,
         "a server is called `localhost`",
-        "The resolver gives ::1, 127.0.0.1 or both. NGINX uses every address it gets as a server of its "
-        "own, so that half of the requests meet a closed port; inside a container the name is the "
-        "container itself.",
+        "The name resolves to ::1, 127.0.0.1 or both. NGINX treats each address as a separate server,"
+        " so that half of the requests may reach a closed port; inside a container the name means the"
+        " container itself.",
         "write 127.0.0.1, or the name of the other container",
         localhost,
     ),
@@ -111,8 +111,9 @@ RULES = (
         "shared-address",
         Severity.WARNING,
         "one address is a server of two pools",
-        "Caps, queues, health and least_conn's counts belong to a pool. One server in three pools with a "
-        "cap of 100 takes 300 requests at once, and no pool sees the load that the others make.",
+        "Caps, queues, health and the counts of least_conn belong to a pool. A server in three pools "
+        "with a cap of 100 each may get 300 requests at once, and each pool is unaware of the others'"
+        " load.",
         "make it one pool, to which several routes lead: they can differ in timeouts, headers and priority",
         shared_address,
     ),
@@ -120,8 +121,8 @@ RULES = (
         "name-clash",
         Severity.WARNING,
         "two names differ only in case, `.`, `_` and `-`",
-        "Configurations and metrics know such names by one spelling; lbgen then appends a number, and "
-        "graphs and `lbgen drain` no longer say which is which.",
+        "In configurations and metrics such names become the same. lbgen then appends a number, and "
+        "graphs and `lbgen drain` no longer show clearly which is which.",
         "tell them apart by letters or digits",
         name_clash,
     ),
@@ -129,8 +130,8 @@ RULES = (
         "port-without-tls",
         Severity.WARNING,
         "a server's port is 443 or 8443 in a pool without `tls`",
-        'Plain HTTP sent to a TLS port is answered with 400 ("plain HTTP request was sent to HTTPS port"). '
-        "TLS is a property of the pool, since NGINX has one scheme for a whole upstream.",
+        'A TLS port answers plain HTTP with 400 ("plain HTTP request was sent to HTTPS port"). TLS is'
+        " set for a whole pool, since NGINX has one scheme for an upstream.",
         "write 'tls: {}' in the pool",
         port_without_tls,
     ),
@@ -138,8 +139,8 @@ RULES = (
         "ollama-host",
         Severity.WARNING,
         "Ollama on a loopback address, and `host_header: client`",
-        "Ollama that listens on loopback refuses names that are not its own, against DNS rebinding: every "
-        "request through the balancer is 403 (ollama#3269, #6021).",
+        "When Ollama listens on loopback, it refuses host names that are not its own, as a protection"
+        " against DNS rebinding: every request through the balancer gets 403 (ollama#3269, #6021).",
         "write 'host_header: localhost' in the pool",
         ollama_host,
     ),

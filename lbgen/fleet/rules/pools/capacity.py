@@ -144,7 +144,8 @@ RULES = (
         "zero-weights",
         Severity.ERROR,
         "every server of a pool has weight 0",
-        "Weight 0 means drained: no new requests. A pool of drained servers answers 503.",
+        "Weight 0 means drained: the server gets no new requests. A pool in which all servers are "
+        "drained answers 503.",
         "give at least one server a weight of 1 or more; or 'allow_empty: true' and no servers",
         zero_weights,
     ),
@@ -152,7 +153,7 @@ RULES = (
         "no-server-up",
         Severity.WARNING,
         "every server of a pool is `drain` or `down`",
-        "The pool answers 503 until one is up again, which is rarely what a merged overlay was meant to say.",
+        "The pool answers 503 until a server is up again. This is often the unintended result of an overlay.",
         "set 'state: up' on at least one server",
         no_server_up,
     ),
@@ -162,24 +163,24 @@ RULES = (
         "every server of a pool is a backup",
         'NGINX does not start ("no servers in upstream", seen on 1.22.1); HAProxy uses the first backup '
         "alone.",
-        "remove 'backup: true' from the servers that are to serve",
+        "remove 'backup: true' from the servers that should serve",
         only_backups,
     ),
     Rule(
         "backup-with-affinity",
         Severity.WARNING,
         "a backup beside `session` or `prefix`",
-        "Hashing has its own answer to a lost server: its keys go to the others. HAProxy's backups come in "
-        "only when all others are gone. NGINX refuses the combination altogether, with hashing and with "
+        "When a server is lost, hashing moves its keys to the other servers. HAProxy's backups are "
+        "used only when all others are gone. NGINX refuses the combination, with hashing and with "
         "`random_two`.",
-        "make it a server like the others, or a pool of its own that 'when_down' of a split names",
+        "make it a server like the others, or a separate pool that 'when_down' of a split names",
         backup_with_affinity,
     ),
     Rule(
         "pack-without-cap",
         Severity.ERROR,
         "`pack` without `max_in_flight`",
-        "`pack` goes on to the next server when one is full, and only the cap says when that is.",
+        "`pack` fills one server before it uses the next, and only the cap says when a server is full.",
         "write 'max_in_flight', a little above the slots of the engine",
         pack_without_cap,
     ),
@@ -187,7 +188,7 @@ RULES = (
         "pack-with-weights",
         Severity.WARNING,
         "`pack` with weights",
-        "`pack` knows an order and caps; HAProxy's `first` ignores weights without a word.",
+        "`pack` uses only the order and the caps; HAProxy's `first` silently ignores weights.",
         "write 'max_in_flight' per server to tell large from small",
         pack_with_weights,
     ),
@@ -195,8 +196,9 @@ RULES = (
         "queue-without-cap",
         Severity.WARNING,
         "`queue` is set, and no server has a cap",
-        "HAProxy holds requests back only from servers that are at their cap. Without one they all go "
-        "straight into the engines, whose queues know no order, no limit and no other server.",
+        "HAProxy only holds requests back from servers that are at their cap. Without a cap all "
+        "requests go straight to the engines, whose queues have no order and no limit, and cannot "
+        "hand a request to another server.",
         "write 'max_in_flight': between the engine's slots and twice as many",
         queue_without_cap,
     ),
@@ -204,7 +206,8 @@ RULES = (
         "priority-without-queue",
         Severity.WARNING,
         "priorities are set, and no pool has a cap",
-        "A priority says who leaves the balancer's queue first. Without `max_in_flight` nobody waits there.",
+        "A priority decides who leaves the balancer's queue first. Without `max_in_flight` no request"
+        " waits there.",
         "write 'max_in_flight' in the pool: between the engine's slots and twice as many",
         priority_without_queue,
     ),
@@ -212,9 +215,9 @@ RULES = (
         "too-few-connections",
         Severity.WARNING,
         "`connections` or `max_connections` is below what the servers may hold",
-        "Streams hold their connections for minutes. NGINX needs two for each request and refuses what is "
-        "beyond `worker_connections`; HAProxy lets further clients wait unseen, before any queue or limit "
-        "of the fleet.",
+        "Streams keep their connections for minutes. NGINX needs two for each request and refuses "
+        "those beyond `worker_connections`; in HAProxy further clients wait where no queue, limit or "
+        "log of the fleet sees them.",
         "leave the key out, or write at least twice the sum of the caps",
         too_few_connections,
     ),

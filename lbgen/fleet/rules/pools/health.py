@@ -153,18 +153,18 @@ RULES = (
         "lying-readiness",
         Severity.WARNING,
         "`health.path` is a path that answers 200 whether or not a model can",
-        "`/v1/models` of SGLang, vLLM and llama.cpp and `/api/tags` of Ollama are lists, not tests: 200 "
-        "while the weights load (gpustack#6203), and 200 for 85 minutes of a deadlocked engine "
-        "(Fastllm-proxy#19).",
-        "write the engine's own health path, or leave 'path' out: naming the engine chooses it",
+        "`/v1/models` of SGLang, vLLM and llama.cpp and `/api/tags` of Ollama only list models: they "
+        "answered 200 while the weights were loading (gpustack#6203), and 200 for 85 minutes while an"
+        " engine was deadlocked (Fastllm-proxy#19).",
+        "write the engine's own health path, or leave 'path' out: naming the engine selects it",
         lying_readiness,
     ),
     Rule(
         "costly-health-path",
         Severity.WARNING,
         "`health.path` makes LiteLLM call every model",
-        "LiteLLM's `/health` sends a prompt to each model behind it: one slow provider fails the check, "
-        "and each check is on the bill (LiteLLM docs, health checks).",
+        "LiteLLM's `/health` sends a prompt to each model behind it: one slow provider fails the "
+        "check, and every check costs money (LiteLLM docs, health checks).",
         "write /health/readiness",
         costly_health_path,
     ),
@@ -172,8 +172,9 @@ RULES = (
         "unknown-health-path",
         Severity.WARNING,
         "`health.path` is not one that the named engine is known to have",
-        "A path that does not exist is a 404, a 404 is a failed check, and when every server fails its "
-        "check every request is 503. Seen on a public Ollama fleet with `/api/health`.",
+        "A path that does not exist is answered with 404, which fails the check. When all servers "
+        "fail their checks, every request gets 503. This happened on a public Ollama fleet with "
+        "`/api/health`.",
         "write a path that the engine has, or 'engine: openai' where the server is something else",
         unknown_health_path,
     ),
@@ -181,18 +182,18 @@ RULES = (
         "health-off",
         Severity.WARNING,
         "`health: false` with HAProxy",
-        "HAProxy has no other eyes: without checks, each request that is sent to a dead server waits for "
-        "the connect timeout and is tried again, and one sent to a hung server is lost.",
-        "write 'health: tcp' where no path is to be had: that alone finds servers that are gone",
+        "Without checks HAProxy cannot tell that a server is down: each request sent to a dead server"
+        " waits for the connect timeout and is retried, and a request sent to a hung server is lost.",
+        "write 'health: tcp' where there is no such path: that alone finds servers that are gone",
         health_off,
     ),
     Rule(
         "short-health-timeout",
         Severity.WARNING,
         "`health.timeout` is under 1 second, or under 2 seconds for SGLang",
-        "SGLang's `/health` takes about 1.0 s by itself, and a busy engine answers late (llama-swap#276). "
-        "HAProxy has no panic mode: when all checks fail, nobody is served. A limit of 10 s ejected a "
-        "whole busy vLLM fleet (ray#54070).",
+        "SGLang's `/health` takes about 1.0 s even when idle, and a busy engine answers late "
+        "(llama-swap#276). If all checks fail, HAProxy sends requests to no server at all. A limit of"
+        " 10 s ejected an entire busy vLLM fleet (ray#54070).",
         "write 5s, the default",
         short_health_timeout,
     ),
@@ -200,8 +201,9 @@ RULES = (
         "hasty-ejection",
         Severity.WARNING,
         "`health.fall` and `health.interval` eject a server within 5 seconds, or by one check",
-        "Engines answer 503 or nothing during a long prefill (sglang#22511), all servers at the same peak. "
-        "The load of an ejected server then falls on the rest, which fail next.",
+        "During a long prefill engines answer 503 or nothing (sglang#22511), and at peak load all "
+        "servers do so at the same time. The load of an ejected server then falls on the others, "
+        "which fail next.",
         "write 'interval: 5s' and 'fall: 3', the defaults",
         hasty_ejection,
     ),
@@ -209,8 +211,8 @@ RULES = (
         "late-ejection",
         Severity.WARNING,
         "`health.interval`, `timeout` and `fall` leave a hung server in rotation for over 5 minutes",
-        "A hung engine accepts connections and answers nothing, so that no connect fails and nothing is "
-        "retried: its share of all requests is lost until the checks have failed.",
+        "A hung engine accepts connections but never answers. No connection fails, so nothing is "
+        "retried, and its share of all requests is lost until the checks have failed.",
         "write 'interval: 5s' and 'fall: 3', the defaults",
         late_ejection,
     ),
@@ -218,9 +220,9 @@ RULES = (
         "failure-window",
         Severity.WARNING,
         "`passive_health` ejects for over 60 seconds; over 10 minutes it is an error",
-        "`fail_timeout` is also how long NGINX leaves a server out. vLLM's sample has 10000s: six slow "
-        "answers, and every request is 502 for 2 h 46 min with both servers healthy (seen on NGINX "
-        "1.22.1).",
+        "`fail_timeout` is also how long NGINX leaves a server out. vLLM's sample has 10000s: after "
+        "six slow answers, every request gets 502 for 2 h 46 min although both servers are healthy "
+        "(seen on NGINX 1.22.1).",
         "write 10s, the default: the server is tried again after that",
         failure_window,
     ),
@@ -228,8 +230,8 @@ RULES = (
         "single-failure-ejects",
         Severity.WARNING,
         "`passive_health.failures` is 1",
-        "A request that timed out says more about its prompt than about the server. With every server one "
-        "failure from ejection, a few long prompts take the pool out.",
+        "A timeout says more about the prompt than about the server. If one failure ejects a server, "
+        "a few long prompts take out the whole pool.",
         "write 3, the default; or 0, so that only checks eject",
         single_failure_ejects,
     ),

@@ -49,9 +49,9 @@ RULES = (
     Rule(
         "inert-models",
         Severity.WARNING,
-        "a pool lists `models`, and the written `routes` do not heed them",
-        "`models` makes routes only where a listener has none of its own. Requests for a model that a pool "
-        "lists and no route names go wherever the routes say: to the pool that takes the rest, or to 404.",
+        "a pool lists `models`, and the written `routes` ignore them",
+        "`models` creates routes only if a listener has none. Requests for a model that a pool lists "
+        "and no route names go wherever the routes lead: to the pool that takes the rest, or to 404.",
         "write a route such as {model: llama-70b, pool: llama}, or remove 'routes' or 'models'",
         inert_models,
     ),

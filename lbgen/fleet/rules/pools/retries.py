@@ -76,20 +76,20 @@ RULES = (
         "retry-pays-twice",
         Severity.WARNING,
         "`retry.on` names more than `connect`",
-        "After `connect` nothing was computed. After anything else a generation may have run or still run: "
-        "the retry is a second one, on a fleet that is already slow. Measured: a POST answered 503 ran "
-        "three times on HAProxy 2.6, and the same prompt over 16 KB once, because only what fits the "
-        "buffer is repeated.",
-        "write 'on: [connect]', the default; a 503 is for the client, which waits as Retry-After says",
+        "When `connect` fails, nothing has been computed. After any other failure a generation may "
+        "have run or still be running, and a retry computes it again, on a fleet that is already "
+        "slow. Measured: a POST answered with 503 ran three times on HAProxy 2.6, and the same prompt"
+        " over 16 KB once, because only what fits the buffer is repeated.",
+        "write 'on: [connect]', the default; the client handles a 503 and waits as Retry-After says",
         retry_pays_twice,
     ),
     Rule(
         "replay-without-reason",
         Severity.WARNING,
         "`retry.replay_posts` where only `connect` is retried",
-        "A refused connection has seen nothing of the request, so every method is tried again as it is. "
-        "The key only waits for the day when somebody adds a reason to `on`, and then prompts are paid for "
-        "twice.",
+        "If a connection is refused, the server has seen nothing of the request, so every method is "
+        "retried anyway. The key has no effect now, but as soon as somebody adds a reason to `on`, "
+        "prompts are computed twice.",
         "remove the key",
         replay_without_reason,
     ),
@@ -97,8 +97,8 @@ RULES = (
         "retry-out-of-time",
         Severity.WARNING,
         "`retry.on` has `timeout`, but `retry.within` is over before one can happen",
-        "`within` bounds all tries together. A first try that runs into the read timeout has used it up, "
-        "so that the retry which the file promises does not exist.",
+        "`within` limits all tries together. If the first one runs into the read timeout, no time is "
+        "left, and the retry never happens.",
         "remove 'timeout' from 'on'",
         retry_out_of_time,
     ),
@@ -106,8 +106,8 @@ RULES = (
         "many-retries",
         Severity.WARNING,
         "`retry.attempts` is over 3",
-        "Clients retry too: OpenAI's SDKs twice. Tries multiply, and they come when the fleet is at its "
-        "limit.",
+        "Clients retry as well: OpenAI's SDKs do so twice. The numbers multiply, and they do so when "
+        "the fleet is at its limit.",
         "write 1, the default",
         many_retries,
     ),

@@ -51,16 +51,18 @@ RULES = (
         "session-from-answer",
         Severity.WARNING,
         "a session is named by what a server makes in the body of its answer",
-        "An answer may be a stream, which a balancer passes on without a look at it.",
-        'name it by what the client chooses and repeats: body: "$.prompt_cache_key", "$.user", or a header',
+        "An answer may be a stream, which a balancer passes on without reading it.",
+        'name it by something that the client chooses and repeats: body: "$.prompt_cache_key", '
+        '"$.user", or a header',
         session_named_in_a_body,
     ),
     Rule(
         "shared-cookie",
         Severity.WARNING,
         "two pools of one listener set the same cookie",
-        "A cookie names one server. Where two pools set it, each request to one takes the other's away.",
-        "give each pool a cookie of its own: insert: lb_NAME",
+        "A cookie names one server. If two pools set the same cookie, a request to one pool "
+        "overwrites the other pool's server.",
+        "give each pool its own cookie: insert: lb_NAME",
         shared_cookie,
     ),
 )

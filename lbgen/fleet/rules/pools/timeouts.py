@@ -137,10 +137,11 @@ RULES = (
         "short-read-timeout",
         Severity.WARNING,
         "`timeouts.first_byte` or `timeouts.idle` is under 5 minutes in front of an LLM",
-        "The first byte waits for the queue, the prompt and, at times, the model to load; a reasoning "
-        "model takes 5 to 10 minutes. The client gets 504, tries again, and the same prompt is computed "
-        "three times (singnet/Omega PR#351). Between two tokens a busy engine can pause as well: HAProxy "
-        "then cuts the answer with status 200 (haproxy#182).",
+        "The first byte has to wait for the queue, the prompt and sometimes for the model to load; a "
+        "reasoning model takes 5 to 10 minutes. With a short timeout the client gets 504 and retries,"
+        " and the same prompt is computed three times (singnet/Omega PR#351). A busy engine can also "
+        "pause between two tokens: HAProxy then cuts off an answer that began with status 200 "
+        "(haproxy#182).",
         "write 10m, the default: OpenAI's SDKs themselves wait 10 minutes",
         short_read_timeout,
     ),
@@ -148,8 +149,9 @@ RULES = (
         "long-connect-timeout",
         Severity.WARNING,
         "`timeouts.connect` is over 30 seconds",
-        "Inference servers accept a connection in milliseconds, however busy they are: the kernel does it. "
-        "A connect that takes longer means that the machine is gone, and all that time the request waits.",
+        "Inference servers accept connections within milliseconds however busy they are, because the "
+        "kernel does it. A longer connect means that the machine is gone, and the request waits all "
+        "that time.",
         "write 3s, the default",
         long_connect_timeout,
     ),
@@ -157,8 +159,8 @@ RULES = (
         "short-tunnel",
         Severity.WARNING,
         "`timeouts.tunnel` is under 5 minutes for a pool that WebSockets reach",
-        "Nothing passes through a chat's WebSocket while the user reads or types. A cut one shows as a "
-        "hanging chat in Open WebUI and LibreChat.",
+        "A chat's WebSocket carries no traffic while the user reads or types. If it is closed, the "
+        "chat appears to hang in Open WebUI and LibreChat.",
         "write 1h, the default",
         short_tunnel,
     ),
@@ -166,8 +168,8 @@ RULES = (
         "tunnel-without-websocket",
         Severity.WARNING,
         "`timeouts.tunnel` is set for a pool that no WebSocket reaches",
-        "The time counts only after an upgrade, and no listener in front of the pool lets upgrades "
-        "through. It does nothing for streamed answers (SSE) either: those are bound by `idle`.",
+        "This timeout applies only after an upgrade, and no listener in front of the pool allows "
+        "upgrades. It has no effect on streamed answers (SSE) either: `idle` limits those.",
         "write 'websocket: true' in the listener, or remove the key",
         tunnel_without_websocket,
     ),
@@ -175,9 +177,10 @@ RULES = (
         "keepalive-outlives-engine",
         Severity.WARNING,
         "`keepalive.idle_timeout` is not below the engine's own",
-        "uvicorn, and with it vLLM, SGLang and LiteLLM, closes idle connections after 5 s. A balancer that "
-        "keeps them longer sends a POST into a closed connection now and then; it must not be repeated, so "
-        "the client gets 502, and the healthy server a mark as failed (llm-d PR#1564, kserve#5446).",
+        "uvicorn, and with it vLLM, SGLang and LiteLLM, closes idle connections after 5 s. A balancer"
+        " that keeps them longer occasionally sends a POST into a closed connection. Because a POST "
+        "must not be repeated, the client gets 502, and the healthy server is marked as failed (llm-d"
+        " PR#1564, kserve#5446).",
         "stay a second below the engine's keep-alive",
         keepalive_outlives_engine,
     ),
@@ -185,17 +188,20 @@ RULES = (
         "long-queue-timeout",
         Severity.WARNING,
         "`queue.timeout` is 10 minutes or more",
-        "OpenAI's SDKs give up after 10 minutes and send the request again. What is still in the queue by "
-        "then is computed for nobody, in front of those who still wait.",
-        "write 60s, the default: a 503 with Retry-After early is worth more than an answer nobody waits for",
+        "OpenAI's SDKs give up after 10 minutes and send the request again. Requests that are still "
+        "queued by then are computed although nobody waits for them, ahead of those that somebody "
+        "waits for.",
+        "write 60s, the default: an early 503 with Retry-After is more useful than an answer nobody "
+        "waits for",
         long_queue_timeout,
     ),
     Rule(
         "drain-cuts-answers",
         Severity.WARNING,
         "a target's `drain_timeout` is shorter than the read timeouts",
-        "After a reload the old processes finish their requests, for so long and no longer. Below the read "
-        "timeout, each reload cuts answers that were allowed to run.",
+        "After a reload the old processes finish their requests, but only for this long. If it is "
+        "shorter than the read timeout, each reload cuts off answers that were allowed to take "
+        "longer.",
         "write the longest read timeout, or more",
         drain_cuts_answers,
     ),

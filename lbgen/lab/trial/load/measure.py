@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Series = Sequence[tuple[float, int]]
 
-ADVICE = "nothing is told of this run. Try a lower --rate, or a quieter machine"
+ADVICE = "the run is discarded. Try a lower --rate, or a less busy machine"
 
 
 class Lateness(NamedTuple):

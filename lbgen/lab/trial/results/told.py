@@ -54,8 +54,8 @@ def circumstances(trial: Trial) -> str:
     speeds = sorted({row.speed for row in trial.rows})
     ends = " to ".join(f"{one:.3g}" for one in dict.fromkeys((speeds[0], speeds[-1])))
     return (
-        f"Measured with --runtime {trial.runtime}, {ends} seconds of the GPUs in a second of the "
-        f"clock; times are the GPUs'. {_lateness(trial.rows)}"
+        f"Measured with --runtime {trial.runtime} at {ends} times the GPUs' real speed; times are those of "
+        f"the GPUs. {_lateness(trial.rows)}"
     )
 
 
@@ -102,8 +102,8 @@ def agreement(rows: Sequence[Measured]) -> list[str]:
     """Return what prediction and measurement do not agree on."""
     apart = [(row_name(row.measured), gap) for row in rows for gap in row.gaps if not gap.agrees]
     if not apart:
-        return [f"Prediction and measurement agree; tolerated are {TOLERANCE}."]
-    lines = [f"Prediction and measurement agree but for what follows; tolerated are {TOLERANCE}."]
+        return [f"Prediction and measurement agree (tolerance: {TOLERANCE})."]
+    lines = [f"Prediction and measurement agree except in these figures (tolerance: {TOLERANCE}):"]
     for name, gap in apart:
         lines.append(f"  {name}: {gap.told}; {_verdict(gap)}")
     return lines
@@ -111,8 +111,12 @@ def agreement(rows: Sequence[Measured]) -> list[str]:
 
 def _verdict(gap: Gap) -> str:
     if gap.by_chance:
-        return "that is chance, requests that swap places do as much"
-    return "our own programs were late enough for that" if gap.by_lateness else "that is more than chance"
+        return "within what chance explains"
+    return (
+        "lbgen's own processes were late enough to explain it"
+        if gap.by_lateness
+        else "chance does not explain it"
+    )
 
 
 def failures(rows: Sequence[Measured]) -> list[str]:
@@ -133,8 +137,8 @@ def _lateness(rows: Sequence[Measured]) -> str:
     driver = max(row.late.driver.p99_s for row in rows)
     mocks = max(row.late.mocks_p99_s for row in rows)
     return (
-        f"Late at the 99th percentile, on the clock: the load driver {driver * 1000:.1f} ms, the mock GPU "
-        f"servers {mocks * 1000:.1f} ms."
+        f"P99 of our own lateness by the clock: load driver {driver * 1000:.1f} ms, mock GPU servers "
+        f"{mocks * 1000:.1f} ms."
     )
 
 

@@ -37,7 +37,7 @@ def limits(fleet: Fleet) -> Iterator[Problem]:
             say(limit.name, path, limit.reason, limit.instead)
     for key, path in written:
         if not understood(key):
-            said.refused(key.rpartition("*.")[2], path, "cannot be had on Envoy", "NGINX or HAProxy")
+            said.refused(key.rpartition("*.")[2], path, "is not supported on Envoy", "NGINX or HAProxy")
     yield from said.problems()
 
 

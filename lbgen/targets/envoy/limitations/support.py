@@ -117,15 +117,20 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "pools.*.strategy.learn",
         _R,
-        "cannot be had: the names of sessions would be Envoy's own, with an address inside",
+        "is not supported: the names of sessions would be Envoy's own, with an address inside",
         "session: {header: NAME}",
         when="never",
     ),
     Limit(
-        "pools.*.strategy.kv_cache", _R, "cannot be had: `lbgen agent` talks to HAProxy alone", when="never"
+        "pools.*.strategy.kv_cache",
+        _R,
+        "is not supported: `lbgen agent` talks to HAProxy alone",
+        when="never",
     ),
     Limit("pools.*.strategy.drain_above", _R, "belongs to kv_cache", when="never"),
-    Limit("pools.*.strategy.pack", _R, "cannot be had: Envoy fills no server before the next", when="never"),
+    Limit(
+        "pools.*.strategy.pack", _R, "is not supported: Envoy fills no server before the next", when="never"
+    ),
     Limit(
         "listeners.*.routes.*.by",
         _R,
@@ -156,8 +161,8 @@ LIMITS: tuple[Limit, ...] = (
         when="late_pools",
     ),
     Limit("pools.*.models", _D, "are read from JSON alone: a form is 415", "the NGINX and HAProxy targets"),
-    Limit("listeners.*.tls.directory", _R, "cannot be had: Envoy wants each certificate named", "bundle"),
-    Limit("listeners.*.acme.webroot", _R, "cannot be had: Envoy serves no files", "acme: {pool: NAME}"),
+    Limit("listeners.*.tls.directory", _R, "is not supported: Envoy wants each certificate named", "bundle"),
+    Limit("listeners.*.acme.webroot", _R, "is not supported: Envoy serves no files", "acme: {pool: NAME}"),
     Limit("listeners.*.max_body", _D, "holds for requests that tell their length; a chunked one passes"),
     Limit("listeners.*.explain", _D, "has no effect: Envoy does not tell why it chose a server", HAPROXY),
     Limit(
@@ -170,20 +175,20 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "listeners.*.accept_proxy",
         _R,
-        "cannot be had: Envoy takes the PROXY protocol's header from whoever connects",
+        "is not supported: Envoy takes the PROXY protocol's header from whoever connects",
         "trusted_proxies with X-Forwarded-For; or " + HAPROXY,
         when="accepts",
     ),
     Limit(
         "listeners.*.auth.external",
         _R,
-        "cannot be had: Envoy asks with the path of the request behind that of the url, and takes 200 alone",
+        "is not supported: Envoy appends the request's path to that of the url, and accepts only 200",
         "auth: {clients: all}; or the NGINX target",
     ),
     Limit(
         "listeners.*.limits.*.concurrent",
         _R,
-        "cannot be had: Envoy counts no requests in flight of a client",
+        "is not supported: Envoy counts no requests in flight of a client",
         f"rate, or max_in_flight of the pool; or {HAPROXY}",
     ),
     Limit(
@@ -205,10 +210,10 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "listeners.*.auth.websocket_protocol",
         _R,
-        "cannot be had: keys are read from headers of their own alone",
+        "is not supported: keys are read from headers of their own alone",
         "auth.header; or the NGINX and HAProxy targets",
     ),
-    Limit("listeners.*.routes.*.form", _R, "cannot be had: the script reads JSON alone", HAPROXY),
+    Limit("listeners.*.routes.*.form", _R, "is not supported: the script reads JSON alone", HAPROXY),
     Limit("listeners.*.routes.*.priority", _R, "orders those who wait, and Envoy has no queue", HAPROXY),
     Limit("listeners.*.routes.*.timeouts.connect", _D, "holds for the pool, not for a route"),
     Limit("listeners.*.routes.*.timeouts.send", _D, "holds for the listener, not for a route"),
@@ -218,7 +223,7 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "clients.*.max_in_flight",
         _R,
-        "cannot be had: Envoy counts no requests in flight of a client",
+        "is not supported: Envoy counts no requests in flight of a client",
         f"rate; or {HAPROXY}",
     ),
     Limit(

@@ -129,12 +129,12 @@ def _listener(said: Verdicts, fleet: Fleet, listener: Listener) -> None:
         said.refused(
             "external",
             (*listener.path, "auth", "external"),
-            "cannot be had: HAProxy asks no other service without Lua",
+            "is not supported: HAProxy asks no other service without Lua",
             "auth: {clients: all}, or the NGINX target",
         )
     if listener.acme is not None and listener.acme.webroot:
         path = (*listener.path, "acme", "webroot")
-        said.refused("webroot", path, "cannot be had: HAProxy serves no files", "acme: {pool: NAME}")
+        said.refused("webroot", path, "is not supported: HAProxy serves no files", "acme: {pool: NAME}")
     if listener.tls and listener.tls.directory and _shares_tls(fleet, listener):
         said.refused(
             "directory",

@@ -82,7 +82,7 @@ def _rewrites(fleet: Fleet, verdicts: Verdicts) -> None:
         grpc = any(fleet.pool(name).protocol == "grpc" for name in route.pools)
         for key in ("strip_prefix", "add_prefix"):
             if grpc and getattr(route, key):
-                reason = "cannot be had for gRPC, whose paths are the names of its methods"
+                reason = "is not supported for gRPC, whose paths are the names of its methods"
                 verdicts.refused(key, (*route.path, key), reason, "a route without it")
 
 
