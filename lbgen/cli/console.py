@@ -63,7 +63,7 @@ class Console:
         """Print problems for people, each with its line, a caret and a hint; quiet leaves the errors."""
         shown = [problem for problem in problems if problem.is_error or not self.quiet]
         if shown:
-            from lbgen.cli.problem_formats import text_report  # noqa: PLC0415 - often there is nothing to say
+            from lbgen.cli.problem_text import text_report  # noqa: PLC0415 - often there is nothing to say
 
             _say(text_report(shown, self.sources, color=self.wants_color(sys.stderr)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from lbgen.fleet.kinds import CREDENTIAL_HEADERS
+from lbgen.fleet.header_kinds import CREDENTIAL_HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -17,9 +17,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import lbgen.cli.operate.apply  # imported once, not by every child
-import lbgen.deploy.apply
+import lbgen.cli.operate.apply  # noqa: F401 - imported once, not by every child
 from lbgen.cli.guard import run
+from lbgen.targets.registry import TARGETS
 
 ACTS = {
     "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "os.chmod", "os.chown", "os.kill",
@@ -65,7 +65,7 @@ def child(order: dict[str, Any], answer: int) -> None:
 
 
 def main() -> None:
-    lbgen.deploy.apply.SETTLE_S = {}  # no HAProxy needs a rest here
+    type(TARGETS["haproxy"].program).settle_s = 0.0  # nothing runs here that would need a rest
     fleet, folder = sys.argv[1:]
     with redirect_stderr(StringIO()):  # compiles the templates, once and not in every child
         run(["render", fleet, "-o", folder])

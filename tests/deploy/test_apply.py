@@ -17,8 +17,10 @@ from lbgen import model
 from lbgen.cli.guard import run
 from lbgen.deploy import reload
 from lbgen.deploy.addresses import taken_addresses
-from lbgen.deploy.apply import Job, apply, in_users_words
+from lbgen.deploy.apply import apply
 from lbgen.deploy.backup import Backup
+from lbgen.deploy.candidate import in_users_words
+from lbgen.deploy.job import Job
 from lbgen.deploy.lock import RefusedError
 from lbgen.deploy.planning.plan import make_plan
 from lbgen.deploy.reload import Reload, by_command, by_pid_file, verify

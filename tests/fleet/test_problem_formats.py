@@ -8,7 +8,8 @@ import re
 import jsonschema
 import pytest
 
-from lbgen.cli.problem_formats import FORMATS, text_report
+from lbgen.cli.problem_formats import FORMATS
+from lbgen.cli.problem_text import text_report
 from lbgen.fleet.text.source import Source
 from lbgen.problems import Location, Problem, Severity, warning
 

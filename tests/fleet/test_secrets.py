@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lbgen.cli.problem_formats import FORMATS, text_report
+from lbgen.cli.problem_formats import FORMATS
+from lbgen.cli.problem_text import text_report
 from lbgen.fleet.load import load
 from lbgen.fleet.text.source import Source
 

@@ -14,7 +14,8 @@ from lbgen.audit.rule import Running
 from lbgen.audit.secrets import blotted, without_secrets
 from lbgen.cli.console import summary
 from lbgen.cli.options import Command, option
-from lbgen.cli.problem_formats import FORMATS, lines_report
+from lbgen.cli.problem_formats import FORMATS
+from lbgen.cli.problem_text import lines_report
 from lbgen.fleet.text.source import Source
 from lbgen.problems import LbgenError, Severity
 from lbgen.vocabulary import Version

@@ -10,19 +10,19 @@ import click
 
 from lbgen.checker.programs import differs, find, version_here
 from lbgen.cli.inputs import load_fleet, only_target, seconds, templates_folder, usable_fleet
+from lbgen.cli.operate.apply_ways import reload_of, share_of, smoke_of, start_of
 from lbgen.cli.operate.plan import as_before, changed_lines, choice_of, folder_of, values
 from lbgen.cli.options import Command, fleet_options, format_option, option, templates_option
 from lbgen.cli.signals import end_as_ctrl_c_does
 from lbgen.deploy.addresses import taken_addresses
-from lbgen.deploy.apply import Job, apply, in_users_words
+from lbgen.deploy.apply import apply
+from lbgen.deploy.candidate import in_users_words
+from lbgen.deploy.job import Job
 from lbgen.deploy.lock import RefusedError
 from lbgen.deploy.planning.plan import MAX_CHANGE
 from lbgen.deploy.reload import (
     NOT_STARTED,
     SILENT_S,
-    by_command,
-    by_master_socket,
-    by_pid_file,
     nothing_listens,
     ready_listeners,
     runs_again,
@@ -30,7 +30,6 @@ from lbgen.deploy.reload import (
     strangers,
     verify,
 )
-from lbgen.deploy.smoke import smoke, smoke_for
 from lbgen.files import has_header, write_files
 from lbgen.problems import LbgenError, printable
 from lbgen.reading import read_text
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from lbgen.checker.programs import Choice
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
-    from lbgen.deploy.reload import Reload
     from lbgen.model import Fleet, TargetSettings
     from lbgen.render import RenderedFile
 
@@ -146,10 +144,10 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         directory=folder_of(wanted.to, settings.name),
         files=files,
         check=lambda main: _check(settings, choice, _checked(fleet, settings.name, main, templates)),
-        reload=_reload(settings.name, wanted),
+        reload=reload_of(settings.name, wanted),
         verify=_verify(fleet, settings.name, files, wanted, patience),
-        smoke=_smoke(fleet, settings, wanted),
-        start=_start(wanted),
+        smoke=smoke_of(fleet, settings, wanted),
+        start=start_of(wanted),
         silent=lambda: nothing_listens(fleet),
         strangers=lambda: strangers(fleet, settings.name),
         runs_again=lambda text: runs_again(fleet, settings.name, text, patience),
@@ -157,7 +155,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         socket=settings.runtime_socket,
         again=as_before(fleet, settings.name, templates),
         expect=wanted.expect,
-        max_change=_share(wanted.max_change),
+        max_change=share_of(wanted.max_change),
         force=wanted.force,
     )
     return _carry_out(console, job, wanted.format)
@@ -261,45 +259,3 @@ def _verify(
             raise LbgenError(f"{error}\nnothing listened there before: {NOT_STARTED}") from None
 
     return started
-
-
-def _smoke(fleet: Fleet, settings: TargetSettings, wanted: Wanted) -> Callable[[], list[str]]:
-    """Return what sends the smoke request; raises `click.UsageError` for one that nobody would answer."""
-    path = wanted.smoke
-    if path is None:
-        return list
-    if not path.startswith("/") or not path.isascii() or not path.isprintable() or " " in path:
-        raise click.UsageError(f"--smoke {path}: is the path of a request, such as /v1/chat/completions")
-    ways = (wanted.reload, wanted.start, wanted.pid, wanted.master_socket, settings.runtime_socket)
-    if not any(ways):
-        raise click.UsageError("--smoke asks the new workers: say how to reload, with --reload for one")
-    request = smoke_for(fleet, path, wanted.smoke_model, RealSecrets())
-    return lambda: [smoke(fleet, settings.name, request)]
-
-
-def _start(wanted: Wanted) -> Reload | None:
-    if wanted.start is not None and not wanted.start.strip():
-        raise click.UsageError("--start names no command: is a variable of the shell empty?")
-    return None if wanted.start is None else by_command(wanted.start, "start")
-
-
-def _reload(target: str, wanted: Wanted) -> Reload | None:
-    if sum(value is not None for value in (wanted.reload, wanted.pid, wanted.master_socket)) > 1:
-        raise click.UsageError("--reload, --pid and --master-socket are three ways of one thing: give one")
-    if wanted.reload is not None:
-        if not wanted.reload.strip():
-            raise click.UsageError("--reload names no command: is a variable of the shell empty?")
-        return by_command(wanted.reload)
-    if wanted.pid is not None:
-        return by_pid_file(target, Path(wanted.pid))
-    if wanted.master_socket is not None and not TARGETS[target].program.master_socket:
-        able = [one.title for one in TARGETS.values() if one.program.master_socket]
-        raise click.UsageError(f"--master-socket is {' or '.join(able)}'s")
-    return by_master_socket(wanted.master_socket) if wanted.master_socket is not None else None
-
-
-def _share(text: str) -> float:
-    number = text.removesuffix("%")
-    if not number.isdecimal() or int(number) > 100:
-        raise click.UsageError(f"--max-change {text}: is a whole number of percent, such as 30%")
-    return int(number) / 100

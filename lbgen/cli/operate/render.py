@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
+from lbgen.cli.operate.render_told import DONE, FOUND, report_files, to_join
 from lbgen.cli.options import (
     Command,
     fleet_options,
@@ -25,14 +25,12 @@ from lbgen.secret_values import RealSecrets, StandInSecrets
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
-    from lbgen.files import Change
     from lbgen.model import Fleet
     from lbgen.render import RenderedFile
-    from lbgen.secret_values import Joined
     from lbgen.targets.spec import Secrets
 
 
@@ -204,20 +202,10 @@ def _write(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> i
         for folder, files in rendered.items()
         for change in write_files(folder, files, force=wanted.force)
     ]
-    _report(console, done, wanted, _DONE)
+    report_files(console, done, wanted.format, DONE)
     for path, made in secrets.left_out.items():
-        console.note(_to_join(path, made))
+        console.note(to_join(path, made))
     return 0
-
-
-def _to_join(path: str, made: Joined) -> str:
-    """Return how to make a file on the balancer's machine that is made of files which are there alone."""
-    names = " ".join(shlex.quote(str(part)) for part in made.parts)
-    folder, file = shlex.quote(str(made.place.parent)), shlex.quote(str(made.place))
-    return (
-        f"{path} is not written: {' and '.join(map(str, made.parts))} cannot both be read here, and it holds"
-        f" both. On the balancer's machine: (umask 077; mkdir -p {folder}; cat {names} > {file})"
-    )
 
 
 def _folder(directory: Path, target: str, wanted: Wanted) -> Path:
@@ -240,7 +228,7 @@ def _look(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> in
     differing = [change for change in changes if change.kind != "same"]
     if wanted.diff and differing:
         console.result(printable(diff(differing)))
-    _report(console, changes, wanted, _FOUND)
+    report_files(console, changes, wanted.format, FOUND)
     if not differing:
         console.note(f"nothing differs in {directory}")
     return 1 if wanted.check and differing else 0
@@ -287,32 +275,3 @@ def _images(texts: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"--image {text}: say for which target, as in {next(iter(TARGETS))}=IMAGE")
         images[target] = image
     return images
-
-
-def _report(console: Console, changes: list[Change], wanted: Wanted, words: Mapping[str, str]) -> None:
-    """Say what was done to each file, or would be."""
-    for change in changes:
-        say = console.detail if change.kind == "same" else console.note
-        say(f"{words[change.kind]} {change.path}")
-    if wanted.format == "json":
-        import json  # noqa: PLC0415 - text needs none of it
-
-        files = [{"path": str(change.path), "kind": change.kind} for change in changes]
-        differ = any(change.kind != "same" for change in changes)
-        console.result(json.dumps({"files": files, "differ": differ}, indent=2))
-
-
-_DONE = {
-    "new": "written  ",
-    "changed": "changed  ",
-    "stale": "removed  ",
-    "same": "unchanged",
-    "foreign": "replaced ",
-}
-_FOUND = {
-    "new": "missing  ",
-    "changed": "differs  ",
-    "stale": "stale    ",
-    "same": "unchanged",
-    "foreign": "not ours ",
-}

@@ -12,25 +12,23 @@ from lbgen.cli.inputs import load_fleet, usable_fleet
 from lbgen.cli.options import MOST_LOAD, MOST_RATE, Amount, Command, fleet_options, format_option, option
 from lbgen.cli.predict.kv_agent import KvAgent
 from lbgen.cli.predict.pools import first_served, named_pool, strategy_name
-from lbgen.cli.predict.reports import PAGE, expect_writable, origin, write_report
+from lbgen.cli.predict.reports import PAGE, expect_writable
 from lbgen.cli.predict.simulate_inputs import note_trace
+from lbgen.cli.predict.trial_verdict import judge
 from lbgen.cli.progress import Progress
 from lbgen.cli.signals import end_as_ctrl_c_does
 from lbgen.fleet.shares import shared_out
 from lbgen.model import Balancers
 from lbgen.problems import LbgenError
-from lbgen.render import builtin_templates
 from lbgen.simulate.answers.study import Question
 from lbgen.simulate.load.named import workload
-from lbgen.simulate.runs.result import row_name
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
-    from lbgen.lab.trial.asked.expectations import Expectation
     from lbgen.lab.trial.asked.planning import Plan
-    from lbgen.lab.trial.conduct import Measured, Trial
+    from lbgen.lab.trial.conduct import Trial
     from lbgen.model import Fleet, Pool
 
 MOST_REQUESTS = 50_000
@@ -161,7 +159,7 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> No
     if not complete:
         console.error(f"interrupted: {len(trial.rows)} of {made.runs} runs are finished")
         raise click.exceptions.Exit(130)
-    _judge(console, wanted, expected, trial)
+    judge(console, wanted, expected, trial)
 
 
 def _against_log(console: Console, fleet: Fleet, wanted: Wanted) -> None:
@@ -183,35 +181,6 @@ def _against_log(console: Console, fleet: Fleet, wanted: Wanted) -> None:
         console.result(json.dumps(twin_json(found), indent=2))
     else:
         console.result(twin_text(found, terminal_width()).rstrip("\n"))
-
-
-def _judge(console: Console, wanted: Wanted, expected: list[Expectation], trial: Trial) -> None:
-    from lbgen.lab.trial.asked import expectations  # noqa: PLC0415 - likewise
-    from lbgen.lab.trial.results import page  # noqa: PLC0415 - likewise
-
-    missed = list(expectations.failed(expected, [row.measured for row in trial.rows]))
-    if wanted.report:
-        write_report(console, wanted.report, page.page(trial, builtin_templates(), origin(console), missed))
-    for sentence in missed:
-        console.error(f"expected {sentence}")
-    counted = wanted.allow_errors or any(one.left.metric == "errors" for one in expected)
-    failing = [] if counted else [row for row in trial.rows if _fails(row)]
-    for row in failing:
-        run = row.measured.runs[0]
-        console.error(
-            f"{row_name(row.measured)}: {run.requests - run.ok} of {run.requests} requests failed "
-            f"({', '.join(row.why)}); --allow-errors accepts that"
-        )
-    if missed or failing:
-        raise click.exceptions.Exit(1)
-
-
-def _fails(row: Measured) -> bool:
-    """Tell whether more of a run's requests failed than may."""
-    from lbgen.lab.trial.results.failures import TOLERATED  # noqa: PLC0415 - likewise
-
-    run = row.measured.runs[0]
-    return run.requests - run.ok > TOLERATED * run.requests
 
 
 def _run(console: Console, made: Plan, wanted: Wanted) -> tuple[Trial, bool]:

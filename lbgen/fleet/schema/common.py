@@ -1,7 +1,7 @@
 """Fields that several parts of a fleet file share."""
 
 from lbgen.fields import Duration, Field, ListOf, MapOf, Struct
-from lbgen.fleet.kinds import HeaderName, HeaderValue
+from lbgen.fleet.header_kinds import HeaderName, HeaderValue
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE

@@ -15,7 +15,8 @@ from lbgen.fields import (
     Text,
 )
 from lbgen.fleet.address_kinds import HOST_PATTERN, NETWORK, Bind
-from lbgen.fleet.kinds import FILE, ORIGIN, URL, URL_PATH, HeaderName, Name, SecretKind
+from lbgen.fleet.header_kinds import HeaderName
+from lbgen.fleet.kinds import FILE, ORIGIN, URL, URL_PATH, Name, SecretKind
 from lbgen.fleet.schema.common import HEADER_SIZE, HEADER_SIZES, HOUR, MIB, MINUTE, RESPONSE_HEADERS
 from lbgen.fleet.schema.route import METHODS, POOL_NAME, PRIORITY, ROUTE
 

@@ -20,7 +20,8 @@ from lbgen.fields import (
 )
 from lbgen.fields.composites import KNOWN_KEYS
 from lbgen.fleet.address_kinds import CALLER, HOST_PATTERN, Addresses, host_header, resolver
-from lbgen.fleet.kinds import FILE, MODEL, URL_PATH_QUERY, HeaderName, HeaderValue, ServerName
+from lbgen.fleet.header_kinds import HeaderName, HeaderValue
+from lbgen.fleet.kinds import FILE, MODEL, URL_PATH_QUERY, ServerName
 from lbgen.fleet.schema.common import (
     HEADER_SIZE,
     HEADER_SIZES,

@@ -15,16 +15,8 @@ from lbgen.fields import (
     Text,
 )
 from lbgen.fleet.address_kinds import HOST_PATTERN
-from lbgen.fleet.kinds import (
-    FIELD_NAME,
-    FIELD_VALUE,
-    MODEL,
-    ROUTE_PATH,
-    URL_PATH,
-    HeaderName,
-    HeaderValue,
-    Name,
-)
+from lbgen.fleet.header_kinds import HeaderName, HeaderValue
+from lbgen.fleet.kinds import FIELD_NAME, FIELD_VALUE, MODEL, ROUTE_PATH, URL_PATH, Name
 from lbgen.fleet.schema.common import HEADERS, RESPONSE_HEADERS, ROUTE_TIMEOUTS
 
 POOL_NAME = Name("a pool's name")

@@ -2,7 +2,8 @@
 
 from lbgen.fields import Choice, Field, Integer, ListOf, MapOf, OneOf, Struct, Text
 from lbgen.fleet.address_kinds import NETWORK, Bind, OneAddress, log_target
-from lbgen.fleet.kinds import LOG_FIELD, LogSource, Name, SecretKind
+from lbgen.fleet.header_kinds import LogSource
+from lbgen.fleet.kinds import LOG_FIELD, Name, SecretKind
 from lbgen.targets.registry import TARGETS as ALL_TARGETS
 
 BALANCERS = OneOf(

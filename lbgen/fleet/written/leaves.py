@@ -12,7 +12,7 @@ from lbgen.units import format_duration, format_size
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from lbgen.model import Admin, ClientTimeouts, Match, Route, Timeouts
+    from lbgen.model import Admin, Client, ClientTimeouts, Match, Route, Timeouts
     from lbgen.units import Address
 
 DEFAULT = "default"
@@ -103,4 +103,17 @@ def conditions(match: Match) -> dict[str, Any]:
         "prompt_under": match.prompt_under and format_size(match.prompt_under),
         "max_tokens_over": match.max_tokens_over,
         "websocket": match.websocket,
+    }
+
+
+def client_values(client: Client, one_key: bool) -> dict[str, Any]:
+    """Return what a file says of a client, with its only key or the list of them."""
+    return {
+        "key": client.keys[0] if one_key else None,
+        "keys": None if one_key else client.keys,
+        "priority": client.priority,
+        "rate": client.rate and str(client.rate),
+        "burst": client.burst,
+        "max_in_flight": client.max_in_flight,
+        "pools": client.pools or None,
     }

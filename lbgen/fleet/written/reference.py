@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from lbgen.fields import Duration, Field, Kind, ListOf, MapOf, OneOf, RateKind, Size, Struct, Variants
 from lbgen.fields.walk import Key, keys
 from lbgen.fleet.address_kinds import Addresses, Bind, OneAddress
-from lbgen.fleet.kinds import HeaderValue, Name, SecretKind
+from lbgen.fleet.header_kinds import HeaderValue
+from lbgen.fleet.kinds import Name, SecretKind
 from lbgen.fleet.schema import FLEET
 from lbgen.strategies.registry import STRATEGIES
 from lbgen.targets.registry import TARGETS

@@ -17,6 +17,7 @@ from lbgen.fleet.written.leaves import (
     Remark,
     admin_value,
     binds,
+    client_values,
     conditions,
     plain,
     respond_values,
@@ -268,16 +269,7 @@ class Tree:
 
     def _client(self, client: Client) -> dict[str, Any]:
         one = len(client.keys) == 1 and not self._document.written((*client.path, "keys"))
-        values = {
-            "key": client.keys[0] if one else None,
-            "keys": None if one else client.keys,
-            "priority": client.priority,
-            "rate": client.rate and str(client.rate),
-            "burst": client.burst,
-            "max_in_flight": client.max_in_flight,
-            "pools": client.pools or None,
-        }
-        return self._leaves(client.path, values)
+        return self._leaves(client.path, client_values(client, one))
 
     def _metrics(self, fleet: Fleet) -> dict[str, Any]:
         metrics = fleet.metrics
