@@ -33,9 +33,11 @@ class Reading:
         self.ledger = ledger
         self.upstreams: dict[str, Directive] = {}
         self.maps: dict[str, Directive] = {}
-        for one, level in self.directives("upstream", "map"):
+        self.splits: dict[str, Directive] = {}
+        tables = {"upstream": self.upstreams, "map": self.maps, "split_clients": self.splits}
+        for one, level in self.directives(*tables):
             if level.around("stream") is None and one.args:
-                (self.upstreams if one.name == "upstream" else self.maps)[one.args[-1]] = one
+                tables[one.name][one.args[-1]] = one
         self.pools: dict[str, str] = {}
         """Pools by the name of the upstream, or by the address that is called."""
         texts = [text for one in configurations for text in one.texts.values()]

@@ -111,6 +111,9 @@ def _merge(reading: Reading, pool: str, uses: Sequence[Use]) -> None:
 def _finish_routes(tree: dict[str, Any]) -> None:
     """Turn routes into what a file says; a single one that takes everything need not be there."""
     routes = tree.pop("routes")
+    for route, _ in routes:
+        if "split" in route:
+            del route["pool"]  # the first of them
     tree["routes"] = [
         Said(
             {key: value for key, value in route.items() if value != {}}, block.location, tuple(block.comments)

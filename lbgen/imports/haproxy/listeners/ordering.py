@@ -147,7 +147,7 @@ def _rewritten(
     for routes, strip, add, line in rules:
         for one in routes:
             where = one or ({"path": strip} if strip and "path" not in conditions else {})
-            if strip and (where.get("path") or conditions.get("path")) != strip:
+            if strip and _list(where.get("path") or conditions.get("path")) != [strip]:
                 reading.ledger.left(
                     line.location, f"'strip_prefix' takes the route's path off, which is not {strip}"
                 )

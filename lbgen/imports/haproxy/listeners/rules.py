@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbgen.imports.cors import PREFIX
 from lbgen.imports.draft import CLOSED
-from lbgen.imports.haproxy.listeners.answers import fixed_answer
+from lbgen.imports.haproxy.listeners.answers import fixed_answer, is_computed
 from lbgen.imports.haproxy.listeners.guards import read_keys, read_limit, read_networks
 from lbgen.imports.haproxy.listeners.refusals import can_refuse, keeps_out, refuse
 from lbgen.imports.haproxy.listeners.rewrites import rewrite_of
@@ -143,6 +143,8 @@ def _refusal(reading: Reading, front: Front, line: Line, condition: Condition) -
                 front.answer(one, dict(CLOSED), line)
         return
     _carried(reading, line, condition)
+    if is_computed(line):
+        reading.ledger.differs(line.location, "the text of the error is lbgen's")
     for one in routes:
         front.answer(one, answer, line)
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from lbgen.imports.draft import Said, Tree
-from lbgen.imports.haproxy.listeners.answers import fixed_answer
+from lbgen.imports.haproxy.listeners.answers import fixed_answer, is_computed
 from lbgen.imports.haproxy.pools.health import health
 from lbgen.imports.haproxy.pools.servers import Parameters, common, entries, parameters
 from lbgen.imports.haproxy.pools.strategies import strategy
@@ -57,6 +57,8 @@ def _pool(reading: Reading, section: Section) -> None:
     if answer is not None:
         reading.answers[section.name] = answer
         reading.carry(answers[:1])
+        if is_computed(answers[0]):
+            reading.ledger.differs(answers[0].location, "the text of the error is lbgen's")
         return
     tree = reading.new_pool(section.name)
     pair = strategy(reading, section, servers)

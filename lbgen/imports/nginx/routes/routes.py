@@ -10,6 +10,7 @@ from lbgen.imports.nginx.pools.requests import pool_values, timeouts
 from lbgen.imports.nginx.reading import Use
 from lbgen.imports.nginx.routes.destinations import Destination, destination
 from lbgen.imports.nginx.routes.headers import headers, response_headers
+from lbgen.imports.nginx.routes.splits import split_of
 from lbgen.imports.paths import Match, Prefixes, location_match, passed_path, rewritten_path
 from lbgen.imports.secrets import has_secret, is_credential_name
 
@@ -62,6 +63,17 @@ def _proxied(
 ) -> list[dict[str, Any]] | None:
     reading.ledger.carried(line.location)
     found = destination(reading, level, line)
+    if found is None and (split := split_of(reading, level, line)):
+        made = [
+            _route(reading, level, one, split.destination, Prefixes(), door) for one in match.conditions()
+        ]
+        for route in made:
+            use = reading.uses[split.destination.pool][-1]
+            for pool in split.keys["split"]:
+                if pool != split.destination.pool:
+                    reading.uses.setdefault(pool, []).append(use._replace(route=route))
+            route.update(split.keys)
+        return made
     if found is None:
         return _by_map(reading, level, match, line, door)
     prefixes = _prefixes(reading, level, match, found, line)
