@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +19,19 @@ if TYPE_CHECKING:
     from integration.envoy_site import MockServer
 
 SECRETS = {"ONE": "sk-one", "TWO": "sk-two", "ENGINE": "engine-key"}
-PORTS = ("routes", "shared", "trusted", "keyed", "closed", "bodies", "limited", "cors", "exempt", "metrics")
+PORTS = (
+    "routes",
+    "shared",
+    "trusted",
+    "keyed",
+    "closed",
+    "bodies",
+    "limited",
+    "cors",
+    "narrow",
+    "exempt",
+    "metrics",
+)
 SERVERS = ("a", "b", "spare")
 TO_A = [{"pool": "a"}]
 FIELDS = {
@@ -101,6 +114,8 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
             },
             "limited": {"bind": at["limited"], "auth": "none", "routes": TO_A,
                         "limits": [{"rate": "2/h", "burst": 1, "per": "ip"}]},
+            "narrow": {"bind": at["narrow"], "auth": {"clients": ["one"]},
+                       "cors": {"origins": ["https://chat.org"]}, "routes": [{"path": "/v1", "pool": "a"}]},
             "cors": {"bind": at["cors"], "auth": {"clients": ["one"]},
                      "cors": {"origins": ["https://chat.org"], "methods": ["GET", "POST"],
                               "expose": ["X-Usage"], "headers": ["Authorization", "X-Own"],
@@ -230,6 +245,22 @@ def test_a_header_that_decides_comes_once(site: Site) -> None:
     # HAProxy refuses it. NGINX 1.22 and Envoy compare the first, later NGINX what they make joined.
     way = Way("/tier", status=400, code="bad_request") if site.target == "haproxy" else Way("/tier", "b")
     check(site, "routes", way._replace(headers=twice))
+
+
+@pytest.mark.parametrize("path", [b"/v1/caf\xe9", "/v1/你".encode(), b"/v1/x?q=\xff", b"/v1/\x7f"])
+def test_bytes_beyond_ascii_need_escapes(site: Site, path: bytes) -> None:
+    before = len(site.servers["a"].seen)
+    with socket.create_connection(("127.0.0.1", site.ports["routes"]), 10) as connection:
+        connection.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: site.org\r\nConnection: close\r\n\r\n")
+        assert connection.makefile("rb").readline().split()[1] == b"400"
+    assert len(site.servers["a"].seen) == before
+    assert all(json.loads(line) for line in logged(site))
+
+
+def logged(site: Site) -> list[str]:
+    """Return the lines of the access log, which are UTF-8 or an error."""
+    lines = (site.folder / "log").read_bytes().split(b"\n")[:-1]
+    return [line.decode() for line in lines if line.startswith(b"{")]
 
 
 def test_an_address_is_at_most_32_kib_long(site: Site) -> None:
@@ -544,7 +575,31 @@ def test_a_field_of_a_form_decides_by_its_whole_name(site: Site) -> None:
         assert got.headers.get("x-mock", "") == server
 
 
+@pytest.mark.parametrize(("path", "status"), [("/v1", 401), ("/nowhere", 404)])
+def test_a_page_may_read_why_its_request_was_refused(site: Site, path: str, status: int) -> None:
+    """Envoy says nothing to browsers where no route leads."""
+    asks = {"Origin": "https://chat.org", "Access-Control-Request-Method": "POST"}
+    known = {"Authorization": "Bearer sk-one"} if status == 404 else {}
+    told = "https://chat.org" if site.target != "envoy" or status == 401 else None
+    preflight = site.ask("narrow", path, "OPTIONS", headers=asks)
+    refused = site.ask("narrow", path, headers={"Origin": "https://chat.org", **known})
+    assert refused.status == status
+    assert [one.headers.get("access-control-allow-origin") for one in (preflight, refused)] == [told, told]
+
+
 # the log
+
+
+def test_what_is_no_text_spoils_no_line(site: Site) -> None:
+    """As much is logged as is UTF-8."""
+    for number, value in enumerate(("caf\xe9", 'a\x01"', "你".encode().decode("latin-1"), "\xed\xa0\x80")):
+        site.ask("routes", "/v1", headers=(("X-Tenant", value), ("X-Request-Id", f"odd-{number}")))
+    lines = 4 if site.target != "envoy" else 3  # which refuses control characters
+    eventually(lambda: len(site.lines("odd-")) == lines, 20, "the lines")
+    assert all(json.loads(line) for line in logged(site))
+    if site.target != "envoy":
+        found = {line["request_id"]: line["tenant"] for line in site.lines("odd-")}
+        assert found == {"odd-0": "caf", "odd-1": 'a\x01"', "odd-2": "你", "odd-3": ""}
 
 
 def test_a_line_of_the_log_says_what_was_asked_for(site: Site) -> None:

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from lbgen.model import Logs
     from lbgen.targets.nginx.assembly import Assembly
 
+_UTF_8 = (
+    r"(?:[\x01-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|\xed[\x80-\x9f][\x80-\xbf]"
+    r"|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}"
+    r"|\xf4[\x80-\x8f][\x80-\xbf]{2})*+"
+)
+"""The beginning of a text that is UTF-8 (RFC 3629, section 4)."""
+
 
 def access_log(logs: Logs) -> Syntax:
     """Return where the access log goes, and what of it."""
@@ -59,7 +66,7 @@ def log_fields(made: Assembly) -> Iterator[Pair]:
 def _value(made: Assembly, source: str) -> str:
     if source == "model":
         # Without the mark of where it was found.
-        named = [("default", '""'), (regex_word("~^[rjq]:(?<lb_logged>.*)$"), "$lb_logged")]
+        named = [("default", '""'), (regex_word(f"~^[rjq]:(?<lb_logged>{_UTF_8})"), "$lb_logged")]
         return _text(made.map(model(made), "$lb_log_model", named))
     if source == "max_tokens":
         return made.map(max_tokens(made), "$lb_log_tokens", [('""', "null"), ("default", max_tokens(made))])
@@ -70,7 +77,13 @@ def _value(made: Assembly, source: str) -> str:
     if source == "client_address":
         return _text("$remote_addr")
     kind, _, name = source.partition(":")
-    return _text(header_variable(name) if kind == "header" else source)
+    return _text(_readable(made, header_variable(name)) if kind == "header" else source)
+
+
+def _readable(made: Assembly, value: str) -> Syntax:
+    """Return the variable with as much of a client's value as is UTF-8: all else would make it no JSON."""
+    logged = f"lb_log_field_{made.number('log_field')}"
+    return made.map(value, f"${logged}", [(regex_word(f"~^(?<{logged}_text>{_UTF_8})"), f"${logged}_text")])
 
 
 def _text(value: str) -> str:

@@ -178,15 +178,16 @@ def _frame(
 
 
 def _malformed(made: Assembly) -> Check:
-    """Return the check that refuses what others may read in another way than NGINX does.
+    """Return the check that refuses what others may read in another way than NGINX does, or not at all.
 
     A path with dot segments may leave its route; with `#` it ends there for NGINX, and is passed on whole.
+    Bytes beyond ASCII have no place in one without an escape: HAProxy and Envoy refuse them.
     Two headers that decide are one with a comma to NGINX (from 1.23 on); older ones see the first, and so
     does the server then.
     """
     entries = [
         ("default", "0"),
-        (regex_word("~*^[^? ]*(?:/|%2f)(?:[.]|%2e){1,2}(?:/|%2f|[? ]|$)|^[^ ]*#"), "1"),
+        (regex_word(r"~*^[^? ]*(?:/|%2f)(?:[.]|%2e){1,2}(?:/|%2f|[? ]|$)|^[^ ]*[#\x7f-\xff]"), "1"),
     ]
     source = "$request_uri"
     if has(made.settings.version, "joined_headers"):

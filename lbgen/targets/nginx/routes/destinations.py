@@ -89,7 +89,9 @@ class Destinations:
         """Return a location for requests that no route fits."""
         if self._frame.access:
             return self.enter_by(Syntax(self.not_found))
-        return self._guarded(Location(NOTHING, answer=Answer(404)))
+        # Those that say what a page may read are on a preflight's answer, too.
+        headers = self._frame.headers if self._frame.listener.cors.origins else ()
+        return self._guarded(Location(NOTHING, headers=headers, answer=Answer(404)))
 
     def name(self, route: Route) -> str:
         """Return the name, perhaps with a variable, of the location that serves this route."""
