@@ -590,6 +590,15 @@ def test_a_page_may_read_why_its_request_was_refused(site: Site, path: str, stat
 # the log
 
 
+def test_what_is_long_spoils_no_line(site: Site) -> None:
+    path = "/v1/" + '"' * 16_000
+    site.ask("routes", path, headers=(("X-Tenant", '"\\' * 4_000), ("X-Request-Id", "long-1")))
+    eventually(lambda: site.lines("long-"), 20, "the line")
+    (line,) = (json.loads(line) for line in logged(site) if "long-1" in line)
+    assert line["status"] in {200, 431}
+    assert line["path"].startswith('/v1/""""' if site.target != "envoy" else "/v1/%22%22")
+
+
 def test_what_is_no_text_spoils_no_line(site: Site) -> None:
     """As much is logged as is UTF-8."""
     for number, value in enumerate(("caf\xe9", 'a\x01"', "你".encode().decode("latin-1"), "\xed\xa0\x80")):

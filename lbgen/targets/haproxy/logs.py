@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _LEVELS = {"debug": "debug", "info": "info", "notice": "notice", "warning": "warning", "warn": "warning",
            "error": "err", "crit": "crit"}  # fmt: skip
-_LENGTH = 16_384
-"""Bytes of a line. With the default of 1024 a long path cuts the JSON off."""
+_LENGTH = 65_000
+"""Bytes of a line: what does not fit is left out, and then the line is no JSON. The default is 1024."""
 
 
 def log_target(logs: Logs, level: str = "info") -> str:
@@ -52,9 +52,11 @@ def _own(name: str, source: str) -> str:
         return _text("src")
     if source in {"max_tokens", "prompt_bytes"}:
         return f"%[var(txn.lb_log_{source})]"
-    if source in {"model", "decision"}:
-        return _text(f"var(txn.lb_{source})")
-    return _text(f"var({_header_variable(name)})") if source.startswith("header:") else f'"{source}"'
+    if source == "model":
+        return _clients("var(txn.lb_model)")
+    if source == "decision":
+        return _text("var(txn.lb_decision)")
+    return _clients(f"var({_header_variable(name)})") if source.startswith("header:") else f'"{source}"'
 
 
 def _header_variable(name: str) -> str:
@@ -128,6 +130,11 @@ def _text(sample: str) -> str:
     return f"%{{+Q}}[{sample},json(utf8s)]"
 
 
+def _clients(sample: str) -> str:
+    """Return a text that a client wrote, of which so much is logged that the line has room for all."""
+    return _text(f"{sample},bytes(0,2048)")
+
+
 def _seconds(sample: str) -> str:
     # Milliseconds as seconds: 1234e-3 is a number of JSON.
     return f"%[{sample},concat(e-3),regsub(^-.*,null)]"
@@ -137,8 +144,8 @@ _FIELDS = {
     "time": '"%[date,utime(%Y-%m-%dT%H:%M:%S+00:00)]"',
     "request_id": _text("var(txn.lb_request_id)"),
     "client": _text("var(txn.lb_client)"),
-    "method": _text("var(txn.lb_method)"),
-    "path": _text("var(txn.lb_path)"),
+    "method": _clients("var(txn.lb_method)"),
+    "path": _clients("var(txn.lb_path)"),
     "listener": _text("var(txn.lb_listener)"),
     "pool": _text("var(txn.lb_pool)"),
     "server": _text("srv_name"),
