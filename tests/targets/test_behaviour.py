@@ -257,6 +257,16 @@ def test_bytes_beyond_ascii_need_escapes(site: Site, path: bytes) -> None:
     assert all(json.loads(line) for line in logged(site))
 
 
+@pytest.mark.parametrize("host", ["Host: site.org\r\n", ""])
+def test_balancers_in_front_may_speak_http_1_0(site: Site, host: str) -> None:
+    """As NGINX does that is not told otherwise; old checks name no host."""
+    for port, path in (("routes", "/v1"), ("metrics", "/live")):
+        with socket.create_connection(("127.0.0.1", site.ports[port]), 10) as connection:
+            connection.sendall(f"GET {path} HTTP/1.0\r\n{host}\r\n".encode())
+            answer = connection.makefile("rb").read()  # to its end: it does not wait for another request
+        assert answer.split()[1] == b"200", answer
+
+
 def logged(site: Site) -> list[str]:
     """Return the lines of the access log, which are UTF-8 or an error."""
     lines = (site.folder / "log").read_bytes().split(b"\n")[:-1]

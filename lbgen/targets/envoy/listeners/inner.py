@@ -10,7 +10,7 @@ from lbgen.targets.common.answers import ANSWERS
 from lbgen.targets.envoy.assembly import METRICS_FILE
 from lbgen.targets.envoy.language.words import Node, cidr, data, duration, socket, typed
 from lbgen.targets.envoy.listeners.filters import OFF
-from lbgen.targets.envoy.listeners.listeners import MANAGER
+from lbgen.targets.envoy.listeners.listeners import MANAGER, OLD
 from lbgen.targets.envoy.listeners.status import ANY, any_cluster, asks_each, ready, ready_route, usable
 from lbgen.targets.envoy.pools.clusters import ADMIN, has_servers
 from lbgen.targets.envoy.routes.route_parts import answer, client_headers, live
@@ -60,6 +60,7 @@ def redirect_listeners(made: Assembly) -> Iterator[Node]:
         manager = typed(
             MANAGER,
             stat_prefix=name,
+            http_protocol_options=OLD,
             use_remote_address=True,
             normalize_path=True,
             stream_idle_timeout="60s",
@@ -149,6 +150,7 @@ def metrics_listener(made: Assembly, tables: dict[str, Node]) -> Iterator[Node]:
     if metrics is None:
         return
     manager = typed(MANAGER, stat_prefix=METRICS, use_remote_address=True, normalize_path=True)
+    manager["http_protocol_options"] = OLD
     manager["stream_idle_timeout"] = duration(60_000)
     if made.split:
         source = made.source(f"routes/{METRICS}.yaml")

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from lbgen.units import Address
 
 MANAGER = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+OLD: Node = {"accept_http_10": True, "default_host_for_http_10": "lb"}
+"""HTTP/1.0, which others would get a 426 for: NGINX in front without `proxy_http_version`, and old checks."""
 _BUFFER = 1_048_576
 """Bytes of a request that are held while a server is tried, or looked at."""
 _WINDOW = 1_048_576
@@ -125,6 +127,7 @@ def manager_node(made: Assembly, sharing: tuple[Listener, ...], name: str, table
         spelled(compared(path)) for one in sharing for path in (one.status.live, one.status.ready) if path
     ]
     node = typed(MANAGER, stat_prefix=name, codec_type="AUTO" if http2 else "HTTP1")
+    node["http_protocol_options"] = OLD
     node |= _clients(trusted)
     node |= {
         "#paths": "Routes are compared with canonical paths: /%61pi and //api are /api.",
