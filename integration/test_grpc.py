@@ -12,7 +12,7 @@ import pytest
 
 from integration import test_edge_tls as certificates
 from integration.edge import HOST
-from integration.fleets import Proxy, files
+from integration.fleets import THREE, Proxy, files
 from lbgen.render import RenderedFile
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lbgen.lab.rig import Rig
 
 pytestmark = pytest.mark.slow
+TRIES = THREE
 
 PORT = 8443
 TOKENS, UPLOAD, TALK = "/v1.Speech/Tokens", "/v1.Speech/Upload", "/v1.Speech/Talk"
