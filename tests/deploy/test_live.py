@@ -1,20 +1,28 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lbgen.cli.operate.plan_words import summary
+from lbgen.deploy.planning.change import RUNTIME
 from lbgen.deploy.planning.plan import make_plan
+from lbgen.deploy.runtime.inventory_diff import file_changes
 from lbgen.deploy.runtime.live import _parameters, can_add, change, obstacle
 from lbgen.files import write_files
-from lbgen.model import Pool, ServerTls, StrategyChoice
+from lbgen.model import Pool, ServerTls, State, StrategyChoice
 from lbgen.problems import LbgenError
 from lbgen.render import render
 from lbgen.targets.haproxy.reading.read import read
 from lbgen.targets.inventory import Inventory
 from tests import factory
 from tests.deploy.fake_haproxy import FakeHaproxy, Server
+from tests.properties.examples import examples
 
 
 def pool(names: str, **values: object) -> Pool:
@@ -119,3 +127,67 @@ def test_a_server_that_comes_is_added_checked_and_enabled(tmp_path: Path) -> Non
         assert added.startswith("add server chat/10.0.0.2 10.0.0.2:8000 ")
         assert " check inter " in added
         assert then[:2] == ["enable health chat/10.0.0.2", "enable server chat/10.0.0.2"]
+
+
+# over the socket a running HAProxy becomes what a new file would make of it
+
+
+KEYS = st.fixed_dictionaries({
+    "weight": st.sampled_from([0, 1, 3]),
+    "max_in_flight": st.sampled_from([None, 4, 7]),
+    "state": st.sampled_from(list(State)),
+    "address": st.sampled_from(["10.0.0.1:8000", "10.0.0.2:8000", "10.0.0.2:9000"]),
+})  # fmt: skip
+FLEETS = st.dictionaries(st.sampled_from("abc"), KEYS)
+
+
+def file_of(servers: dict[str, dict[str, Any]]) -> Inventory:
+    (usual,) = factory.servers("10.0.0.9:8000")  # always there: what holds for all servers stays as it is
+    made = tuple(
+        usual._replace(name=name, **{**keys, "address": factory.servers(keys["address"])[0].address})
+        for name, keys in servers.items()
+    )
+    return inventory(factory.pool(servers=(usual._replace(name="z", max_in_flight=9), *made)))
+
+
+def started(file: Inventory) -> dict[str, Server]:
+    """Return the servers of a process that was just started with a file."""
+    return {
+        name: Server(
+            weight=entry.weight, cap=str(entry.cap or ""), address=entry.address,
+            admin=5 if entry.state == "down" else 0,
+        )
+        for name, entry in file.pools["chat"].servers.items()
+    }  # fmt: skip
+
+
+def meant(servers: dict[str, Server]) -> dict[str, tuple[Any, ...]]:
+    """Return what servers do: where, with which cap, and whether they take requests, how many or never."""
+    return {
+        name: (one.address, one.cap, "down" if one.admin & 1 else "drain" if one.admin & 8 else one.weight)
+        for name, one in servers.items()
+    }
+
+
+@given(st.lists(FLEETS, min_size=2, max_size=5))
+@examples(20, 2_000)
+def test_changes_over_the_socket_make_what_the_file_says(fleets: list[dict[str, dict[str, Any]]]) -> None:
+    old, *others = [file_of(one) for one in fleets]
+    with TemporaryDirectory() as folder, FakeHaproxy(Path(folder) / "s", **started(old)) as balancer:
+        for new in others:
+            if {one.effect for one in file_changes(old, new, socket=True)} <= {RUNTIME}:
+                assert obstacle(str(balancer.path), old, new) == ""
+                change(str(balancer.path), old, new, lambda _: None)
+                assert meant(balancer.servers) == meant(started(new))
+                old = new
+
+
+def test_a_server_that_drains_after_it_was_down_serves_again() -> None:
+    """Its weight alone drains it: HAProxy's own order to drain would outlast the file that says so."""
+    keys = {"weight": 1, "max_in_flight": None, "address": "10.0.0.1:8000"}
+    ways = [State.DOWN, State.DRAIN, State.UP]
+    files = [file_of({"a": {**keys, "state": state}}) for state in ways]
+    with TemporaryDirectory() as folder, FakeHaproxy(Path(folder) / "s", **started(files[0])) as balancer:
+        for old, new in pairwise(files):
+            change(str(balancer.path), old, new, lambda _: None)
+        assert (balancer.servers["a"].admin & 9, balancer.servers["a"].weight) == (0, 1)

@@ -20,8 +20,6 @@ TIMEOUT_S = 10.0
 ANSWER_S = 60.0
 MOST_BYTES = 256 * 2**20
 """For a whole answer: `show stat` has about 300 bytes a server, so 30 MB for 100,000 of them."""
-STATES = {"up": "ready", "drain": "drain", "down": "maint"}
-"""Ours, and HAProxy's."""
 _STATS = ("pxname", "svname", "type", "status", "scur", "qcur", "rate")
 _STATE_WORDS = ("be_name", "srv_name", "srv_addr", "srv_fqdn", "srv_port")
 _STATE_NUMBERS = ("srv_admin_state", "srv_agent_state", "srv_uweight", "srv_iweight")
@@ -166,4 +164,5 @@ def _server(name: str, old: ServerEntry, new: ServerEntry) -> Iterator[str]:
     if old.weight != new.weight:
         yield f"set server {name} weight {new.weight}"
     if old.state != new.state and "down" in {old.state, new.state}:
-        yield f"set server {name} state {STATES[new.state]}"
+        # Weight 0 is all of a file's drain: HAProxy's own would outlast the weight (2.6 to 3.2).
+        yield f"set server {name} state {'maint' if new.state == 'down' else 'ready'}"
