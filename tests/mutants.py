@@ -196,3 +196,29 @@ def _unfiltered(node: ast.AST) -> ast.AST:
     assert isinstance(node, ast.comprehension)
     node.ifs = []
     return node
+
+
+def home(number: int, text: str) -> int | None:
+    """Return the first line of the outermost function that holds a node; None: it runs at import."""
+    tree = ast.parse(text)
+    sought = list(ast.walk(tree))[number]
+    for one in ast.walk(tree):  # breadth first: the outermost
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if any(inner is sought for line in one.body for inner in ast.walk(line)):
+                return min(line.lineno for line in (one, *one.decorator_list))
+        elif isinstance(one, ast.Lambda) and any(inner is sought for inner in ast.walk(one.body)):
+            return one.lineno
+    return None
+
+
+def assignment(number: int, text: str) -> int | None:
+    """Return which statement of a module assigns what a node is in; None: no such one."""
+    tree = ast.parse(text)
+    sought = list(ast.walk(tree))[number]
+    return next(
+        (
+            index for index, one in enumerate(tree.body)
+            if isinstance(one, (ast.Assign, ast.AnnAssign)) and any(it is sought for it in ast.walk(one))
+        ),
+        None,
+    )  # fmt: skip

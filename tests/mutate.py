@@ -1,13 +1,14 @@
 """Do the unit tests notice a fault? ``python -m tests.mutate --sample 300 [--package targets/haproxy]``.
 
-Each mutant is run against the tests of its part, in a copy of the tree, first without the golden files, which
-the code itself wrote. The same seed takes the same mutants. What lives is listed: a test is missing, or the
-mutant is equivalent, and then `tests/equivalent.txt` says why.
+Each mutant is run against the tests of its part that call its function (`tests/mutating.py`), in a copy of
+the tree, first without the golden files, which the code itself wrote. The same seed takes the same mutants.
+What lives is listed: a test is missing, or the mutant is equivalent, as `tests/equivalent.txt` says with why.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -15,18 +16,17 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import SimpleQueue
 from typing import NamedTuple
 
 from tests.mutants import Mutant, mutant, places
 
 ROOT = Path(__file__).parents[1]
+TARGETS = ("haproxy", "nginx", "envoy")
 KEPT = ROOT / "tests" / "equivalent.txt"
 PARTS: dict[str, tuple[str, ...]] = {
-    **{f"targets/{name}/tells.py": ("manifests",) for name in ("haproxy", "nginx", "envoy")},
-    **{f"targets/{name}/read.py": ("deploy/test_plan.py",) for name in ("haproxy", "nginx", "envoy")},
+    **{f"targets/{name}/tells.py": ("manifests",) for name in TARGETS},
+    **{f"targets/{name}/read.py": ("deploy/test_plan.py",) for name in TARGETS},
     **{
         f"targets/{name}": (
             f"targets/{name}",
@@ -34,7 +34,7 @@ PARTS: dict[str, tuple[str, ...]] = {
             "targets/test_service.py",
             "test_render.py",
         )
-        for name in ("haproxy", "nginx", "envoy")
+        for name in TARGETS
     },
     "targets": ("targets", "rules", "test_render.py"),
     "fleet": ("fleet", "rules", "reports", "test_render.py"),
@@ -47,7 +47,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "units.py": ("test_units.py", "fleet"),
 }
 """The most special folder or file of `lbgen` decides; what is not here has no tests of its own."""
-GOLDEN = "tests/test_golden.py"
+GOLDEN = "test_golden.py"
 LIMIT_S = 900
 COPIED = ("lbgen", "templates", "tests", "integration", "examples", "docs", "pyproject.toml", "README.md")
 
@@ -58,6 +58,15 @@ class Verdict(NamedTuple):
     mutant: Mutant
     part: str
     end: str
+    test: str
+    """Which noticed it, where known."""
+
+
+class Chosen(NamedTuple):
+    """A mutant and the number of its node."""
+
+    node: int
+    mutant: Mutant
 
 
 def part_of(path: str) -> str | None:
@@ -66,7 +75,7 @@ def part_of(path: str) -> str | None:
     return next((part for part in PARTS if inner == part or inner.startswith(f"{part}/")), None)
 
 
-def sample(package: str, count: int, seed: int) -> list[Mutant]:
+def sample(package: str, count: int, seed: int) -> list[Chosen]:
     """Return some mutants of a package; the same for the same seed and text."""
     found = [
         place
@@ -75,39 +84,80 @@ def sample(package: str, count: int, seed: int) -> list[Mutant]:
         for place in places(path, file.read_text())
     ]
     chosen = random.Random(seed).sample(found, min(count, len(found)))
-    return [mutant(place, (ROOT / place.path).read_text()) for place in chosen]
+    return [Chosen(place.node, mutant(place, (ROOT / place.path).read_text())) for place in chosen]
 
 
-def notices(tree: Path, tests: tuple[str, ...]) -> bool:
-    """Tell whether a tree's tests fail."""
-    paths = [name if name.startswith("tests/") else f"tests/{name}" for name in tests]
-    words = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "-p", "no:randomly", "-W", "ignore"]
-    environ = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *words, *paths],
-            cwd=tree, env=environ, capture_output=True, check=False, timeout=LIMIT_S,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return True
-    return done.returncode != 0
+def pytest_in(tree: Path, part: str, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a part's tests in a tree; raises `TimeoutExpired`."""
+    tests = [f"tests/{name}" for name in PARTS.get(part, (part,))]
+    others = [
+        name for name in TARGETS if part.startswith("targets/") and not part.startswith(f"targets/{name}")
+    ]
+    fixed = ["-q", "-n0", "-p", "no:cacheprovider", "-p", "no:randomly", "-W", "ignore", *_without(others)]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *fixed, *words, *tests], cwd=tree, check=False, text=True,
+        env={**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", **environ},
+        capture_output=True, timeout=None if environ else LIMIT_S,
+    )  # fmt: skip
 
 
-def verdict(one: Mutant, tree: Path, equivalent: frozenset[str]) -> Verdict:
-    """Put a mutant into a tree, run its tests, and take it out again."""
-    part = part_of(one.path)
-    assert part is not None
-    if _key(one) in equivalent:
-        return Verdict(one, part, "equivalent")
+def _without(targets: list[str]) -> list[str]:
+    return ["-k", " and ".join(f"not {name}" for name in targets)] if targets else []
+
+
+def notices(tree: Path, part: str, one: Mutant) -> bool:
+    """Tell whether the tests of a part fail in a tree with a mutant."""
     place = tree / one.path
     whole = place.read_text()
     place.write_text(one.text)
     try:
-        if notices(tree, PARTS[part]):
-            return Verdict(one, part, "killed")
-        return Verdict(one, part, "golden" if notices(tree, (GOLDEN,)) else "lives")
+        return pytest_in(tree, part, "-x").returncode != 0
+    except subprocess.TimeoutExpired:
+        return True
     finally:
         place.write_text(whole)
+
+
+def in_forks(part: str, chosen: list[Chosen], tree: Path, traces: Path) -> list[tuple[bool | None, str]]:
+    """Return of each mutant whether a test of its function notices, and which; None: it runs at import."""
+    orders, found = tree / "mutants.json", tree / "verdicts.jsonl"
+    mutants = [{"path": one.mutant.path, "node": one.node, "text": one.mutant.text} for one in chosen]
+    orders.write_text(json.dumps({"traces": f"{traces}/{part.replace('/', '-')}.json", "mutants": mutants}))
+    found.write_text("")
+    done = pytest_in(tree, part, "-p", "tests.mutating", LBGEN_MUTANTS=str(orders), LBGEN_VERDICTS=str(found))
+    said = [json.loads(line)[1:] for line in found.read_text().splitlines()]
+    assert len(said) == len(chosen), done.stdout + done.stderr
+    return [(bit, name) for bit, name in said]
+
+
+def run(chosen: list[Chosen], traces: Path) -> list[Verdict]:
+    """Try mutants part by part."""
+    equivalent = known_equivalents()
+    found = []
+    with tempfile.TemporaryDirectory(prefix="lbgen-mutants-") as folder:
+        tree = _copy(Path(folder) / "tree")
+        for part in PARTS:
+            ours = [one for one in chosen if part_of(one.mutant.path) == part]
+            found += [
+                Verdict(one.mutant, part, "equivalent", "") for one in ours if _key(one.mutant) in equivalent
+            ]
+            left = [one for one in ours if _key(one.mutant) not in equivalent]
+            for one, (noticed, name) in zip(
+                left, in_forks(part, left, tree, traces) if left else [], strict=True
+            ):
+                found.append(verdict(one.mutant, part, tree, (noticed, name)))
+                print(f"{found[-1].end:10} {one.mutant}  {name}", flush=True)
+    return found
+
+
+def verdict(one: Mutant, part: str, tree: Path, said: tuple[bool | None, str]) -> Verdict:
+    """Judge a mutant; one that runs at import needs processes of its own."""
+    noticed, name = said
+    if noticed is None:
+        noticed = notices(tree, part, one)
+    if noticed:
+        return Verdict(one, part, "killed", name)
+    return Verdict(one, part, "golden" if notices(tree, GOLDEN, one) else "lives", "")
 
 
 def _key(one: Mutant) -> str:
@@ -121,27 +171,6 @@ def known_equivalents() -> frozenset[str]:
         return frozenset()
     lines = (line.partition("  # ")[0].rstrip() for line in KEPT.read_text().splitlines())
     return frozenset(line for line in lines if line)
-
-
-def run(chosen: list[Mutant], jobs: int) -> list[Verdict]:
-    """Try mutants, a tree for each of some that are tried at once."""
-    equivalent = known_equivalents()
-    with tempfile.TemporaryDirectory(prefix="lbgen-mutants-") as folder:
-        trees: SimpleQueue[Path] = SimpleQueue()
-        for number in range(jobs):
-            trees.put(_copy(Path(folder) / str(number)))
-
-        def tried(one: Mutant) -> Verdict:
-            tree = trees.get()
-            try:
-                found = verdict(one, tree, equivalent)
-            finally:
-                trees.put(tree)
-            print(f"{found.end:10} {one}", flush=True)
-            return found
-
-        with ThreadPoolExecutor(jobs) as threads:
-            return list(threads.map(tried, chosen))
 
 
 def _copy(tree: Path) -> Path:
@@ -178,14 +207,17 @@ def main() -> None:
     line.add_argument("--sample", type=int, default=300)
     line.add_argument("--package", default="", help="a folder or a file of lbgen: targets/haproxy")
     line.add_argument("--seed", type=int, default=1)
-    line.add_argument("--jobs", type=int, default=1)
+    line.add_argument(
+        "--traces", type=Path, help="a folder that keeps what each test calls; new tests are added"
+    )
     line.add_argument("--list", action="store_true", help="only name them")
     options = line.parse_args()
     chosen = sample(options.package, options.sample, options.seed)
     if options.list:
-        print(*chosen, sep="\n")
-    else:
-        print(report(run(chosen, options.jobs)))
+        print(*(one.mutant for one in chosen), sep="\n")
+        return
+    with tempfile.TemporaryDirectory(prefix="lbgen-traces-") as folder:
+        print(report(run(chosen, options.traces or Path(folder))))
 
 
 if __name__ == "__main__":
