@@ -140,3 +140,78 @@ def test_no_labels_of_a_name(label: str) -> None:
 @pytest.mark.parametrize("port", [1, 9, 10, 65_535])
 def test_ports(port: int) -> None:
     assert units.parse_address(f"a:{port}").port == port
+
+
+# bounds and units, one by one
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "printed"),
+    [(0, "0s"), (1, "1ms"), (1_000, "1s"), (90_000, "90s"), (60_000, "1m"), (5_400_000, "90m"),
+     (3_600_000, "1h"), (86_400_000, "24h")],
+)  # fmt: skip
+def test_a_duration_is_printed_in_its_largest_whole_unit(milliseconds: int, printed: str) -> None:
+    assert units.format_duration(milliseconds) == printed
+
+
+@pytest.mark.parametrize(("text", "good"), [("24d", True), ("2073600000ms", True), ("2073600001ms", False)])
+def test_the_longest_duration(text: str, good: bool) -> None:
+    if good:
+        assert units.parse_duration(text) == 24 * 24 * 3_600_000
+    else:
+        with pytest.raises(ValueError, match="24 days"):
+            units.parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "size"), [(("", "b"), 1), (("k", "KB", "KiB"), 1_024), (("M", "mb", "MiB"), 1_048_576),
+                        (("g", "GB", "GiB"), 1_073_741_824)],
+)  # fmt: skip
+def test_every_unit_of_size_is_binary(words: tuple[str, ...], size: int) -> None:
+    assert [units.parse_size(f"3{word}") for word in words] == [3 * size] * len(words)
+
+
+@pytest.mark.parametrize(
+    ("size", "printed"),
+    [(0, "0"), (1_023, "1023"), (1_024, "1KiB"), (1_536, "1536"), (3_145_728, "3MiB"),
+     (5_368_709_120, "5GiB")],
+)  # fmt: skip
+def test_a_size_is_printed_in_its_largest_whole_unit(size: int, printed: str) -> None:
+    assert units.format_size(size) == printed
+
+
+@pytest.mark.parametrize(("text", "rate"), [("1/s", (1, 1)), ("2/m", (2, 60)), ("7/h", (7, 3_600))])
+def test_rates_by_their_period(text: str, rate: tuple[int, int]) -> None:
+    assert units.parse_rate(text) == rate
+    assert str(units.parse_rate(text)) == text
+
+
+@pytest.mark.parametrize(("length", "good"), [(107, True), (108, False)])
+def test_a_sockets_path_fits_into_an_address_of_linux(length: int, good: bool) -> None:
+    path = "/" + "s" * (length - 1)
+    if good:
+        assert units.parse_server(f"unix:{path}") == units.Address(path, 0)
+    else:
+        with pytest.raises(ValueError, match="longer than"):
+            units.parse_server(f"unix:{path}")
+
+
+@pytest.mark.parametrize(
+    "text", ["[fd00::2:80", "fd00::2]:80", "[a:80", "a]:80", "[]:80", "a:65536", "1.2.3.4.:80"]
+)
+def test_half_written_addresses(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        units.parse_address(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("a-[0-65535]:1", 65_536), ("[7-7]", 1), ("a[0-255][0-255]", 65_536)]
+)
+def test_as_many_addresses_as_ranges_may_stand_for(text: str, count: int) -> None:
+    assert len(units.expand_ranges(text)) == count
+
+
+@pytest.mark.parametrize("text", ["a-[0-65536]:1", "a[0-256][0-255]"])
+def test_a_range_too_many(text: str) -> None:
+    with pytest.raises(ValueError, match="65536"):
+        units.expand_ranges(text)

@@ -10,7 +10,7 @@ from lbgen.targets.envoy.pools.health import health_checks, outliers
 from lbgen.targets.envoy.pools.server_tls import transport
 from lbgen.targets.envoy.pools.strategies import key_headers, policy
 from lbgen.targets.envoy.settings import own
-from lbgen.units import Address
+from lbgen.units import Address, parse_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,14 +84,7 @@ def _discovery(made: Assembly, pool: Pool) -> Node:
 
 
 def _resolver(pool: Pool) -> Node:
-    addresses = []
-    for text in pool.dns.resolver:
-        host, colon, port = text.rpartition(":")
-        known = (colon and not text.endswith("]") and text.count(":") == 1) or (
-            text.startswith("[") and colon
-        )
-        place = Address((host if known else text).strip("[]"), int(port) if known and port.isdigit() else 53)
-        addresses.append(socket(place))
+    addresses = [socket(parse_address(text)) for text in pool.dns.resolver]
     kind = "envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig"
     return {"name": "envoy.network.dns_resolver.cares", "typed_config": typed(kind, resolvers=addresses)}
 
@@ -122,7 +115,7 @@ def _most_requests(pool: Pool) -> int:
 
 def _protocol(fleet: Fleet, pool: Pool) -> Node:
     common: Node = {"max_response_headers_kb": {"value": max(1, -(-pool.header_size // 1024))}}
-    if pool.keepalive is None or pool.keepalive.idle == 0:
+    if pool.keepalive is None:
         common["max_requests_per_connection"] = {"value": 1}
     else:
         common["#"] = "Shorter than the servers keep idle connections: none is used that is about to close."
