@@ -74,8 +74,7 @@ def _tried(
     def put() -> bool:
         if first is not None:
             return _patched(place, whole, order["text"])
-        _rebound(place, ast.parse(order["text"]).body[index or 0])
-        return True
+        return _rebound(place, ast.parse(order["text"]).body[index or 0])
 
     try:
         said = _in_fork(lambda: _noticed(session, items, put), WALL_S)
@@ -130,10 +129,12 @@ def _patched(place: Path, old: str, new: str) -> bool:
     return True
 
 
-def _rebound(place: Path, statement: ast.stmt) -> None:
-    """Give a module what a mutant's assignment makes, and all who have imported it."""
+def _rebound(place: Path, statement: ast.stmt) -> bool:
+    """Give a module, and all who import from it, what a mutant assigns; tell whether the module is there."""
     ours = [one for name, one in sys.modules.items() if name.split(".")[0] == "lbgen"]
-    (module,) = [one for one in ours if (one.__file__ or "").endswith(f"/{place}")]
+    module = next((one for one in ours if str(getattr(one, "__file__", "")).endswith(f"/{place}")), None)
+    if module is None:
+        return False
     fresh = dict(vars(module))
     exec(compile(ast.Module([statement], []), str(place), "exec"), fresh)
     for name, now in fresh.items():
@@ -145,6 +146,7 @@ def _rebound(place: Path, statement: ast.stmt) -> None:
         for one in ours:
             if was is not now and vars(one).get(name) is was:
                 setattr(one, name, now)
+    return True
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
