@@ -266,6 +266,12 @@ def test_a_header_that_a_route_asks_for_is_one_value_or_400(edge: Edge, tiers: t
         assert not got.all("x-mock-server") or got.seen("x-tier") in (["other"], [", ".join(tiers)])
 
 
+@pytest.mark.parametrize("written", ["\tbatch", "batch\t", " \t batch \t ", "batch  "])
+def test_white_space_around_a_header_hides_nothing(edge: Edge, written: str) -> None:
+    for got in each(edge, GUARDED, request(f"X-Tier:{written}")):
+        assert (got.status, got.json["route"]) == (403, "batch")
+
+
 SMUGGLED = (
     ("Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"),
     ("Upgrade: websocket, h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABk"),

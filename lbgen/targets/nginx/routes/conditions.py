@@ -60,7 +60,8 @@ def _each(made: Assembly, match: Match) -> Iterator[Syntax]:
 def _named(made: Assembly, match: Match) -> Iterator[Syntax]:
     """Yield the flags of headers, parameters and fields."""
     for name, value in match.headers.items():
-        yield _flag(made, header_variable(name), escape_regex(value))
+        # NGINX leaves tabs around a value, which servers take off.
+        yield _flag(made, header_variable(name), rf"[ \t]*{escape_regex(value)}[ \t]*")
     for name, value in match.query.items():
         yield _any_of(made, forms.parameter(made, name), (value,), "q")
     for name, value in match.form.items():
