@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import signal
@@ -123,12 +124,17 @@ def by_master_socket(place: str) -> Reload:
     return Reload(f"master socket {place}", act)
 
 
-def verify(
-    fleet: Fleet, target: str, name: str, ready: AbstractSet[str] = frozenset(), deadline: float = VERIFY_S
+def verify(  # noqa: PLR0913, PLR0917 - who is asked for what, and how long
+    fleet: Fleet,
+    target: str,
+    name: str,
+    ready: AbstractSet[str] = frozenset(),
+    deadline: float = VERIFY_S,
+    waiting: Callable[[int, int], None] = lambda _passed, _whole: None,
 ) -> list[str]:
     """Wait until each listener's live probe names the new files; return what was seen.
 
-    Those in `ready` have to be ready, too: they were before.
+    Those in `ready` have to be ready, too: they were before. `waiting` hears how many seconds have passed.
     Raises `LbgenError` for a listener that does not within `deadline` seconds.
     """
     seen = []
@@ -137,7 +143,7 @@ def verify(
         if reason := _unseen(listener, name):
             seen.append(f"listener {listener.name}: not verified, {reason}")
             continue
-        _wait(listener, target, name, end, deadline)
+        _wait(listener, target, name, end, deadline, waiting)
         words = "answers with the new configuration"
         if listener.name in ready:
             _wait_ready(listener, target, end)
@@ -209,15 +215,25 @@ def _unseen(listener: Listener, name: str) -> str:
     return "" if name else "the templates leave out what the live probe answers"
 
 
-def _wait(listener: Listener, target: str, name: str, end: float, deadline: float) -> None:
+def _wait(  # noqa: PLR0913, PLR0917 - as of `verify`
+    listener: Listener,
+    target: str,
+    name: str,
+    end: float,
+    deadline: float,
+    waiting: Callable[[int, int], None],
+) -> None:
     """Wait for several answers of new workers in a row: at first the old ones take connections, too."""
-    said, seen = "is not asked", 0
-    while time.monotonic() < end:
+    said, seen, whole = "is not asked", 0, math.ceil(deadline)
+    while seen < IN_A_ROW and (left := end - time.monotonic()) > 0:
         found, said = _live(listener, target)
         seen = seen + 1 if found == name else 0
-        if seen == IN_A_ROW:
-            return
-        time.sleep(PAUSE_S)
+        if seen < IN_A_ROW:
+            waiting(int(deadline - left), whole)
+            time.sleep(PAUSE_S)
+    waiting(whole, whole)
+    if seen == IN_A_ROW:
+        return
     raise LbgenError(
         f"listener {listener.name}: {url_of(listener, listener.status.live or '')} {said}, for "
         f"{deadline:.0f} s: does the balancer run with these files?"

@@ -13,6 +13,7 @@ from lbgen.cli.inputs import load_fleet, only_target, seconds, templates_folder,
 from lbgen.cli.operate.apply_ways import reload_of, share_of, smoke_of, start_of
 from lbgen.cli.operate.plan import as_before, changed_lines, choice_of, folder_of, values
 from lbgen.cli.options import Command, fleet_options, format_option, option, templates_option
+from lbgen.cli.progress import Progress
 from lbgen.cli.signals import end_as_ctrl_c_does
 from lbgen.deploy.addresses import taken_addresses
 from lbgen.deploy.apply import apply
@@ -145,7 +146,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         files=files,
         check=lambda main: _check(settings, choice, _checked(fleet, settings.name, main, templates)),
         reload=reload_of(settings.name, wanted),
-        verify=_verify(fleet, settings.name, files, wanted, patience),
+        verify=_verify(console, fleet, settings.name, files, wanted, patience),
         smoke=smoke_of(fleet, settings, wanted),
         start=start_of(wanted),
         silent=lambda: nothing_listens(fleet),
@@ -240,21 +241,28 @@ def _refuse_taken(main: Path) -> None:
         raise RefusedError(f"another program listens on {', '.join(taken)}: a reload would fail")
 
 
-def _verify(
-    fleet: Fleet, target: str, files: Sequence[RenderedFile], wanted: Wanted, patience: float
+def _verify(  # noqa: PLR0913, PLR0917 - all that decides it
+    console: Console,
+    fleet: Fleet,
+    target: str,
+    files: Sequence[RenderedFile],
+    wanted: Wanted,
+    patience: float,
 ) -> Callable[[], list[str]]:
     """Return what looks whether the new workers serve."""
     watches = TARGETS[target].abilities.watches
     reloads = wanted.reload or wanted.pid or wanted.master_socket or watches
     ready = ready_listeners(fleet, target) if reloads else frozenset[str]()
     name = files_named(files[0].text)
+    waiting = Progress(console, "s, waiting for the new configuration to answer").show
     if not wanted.reload or wanted.start or not nothing_listens(fleet):
-        return lambda: verify(fleet, target, name, ready, patience)
+        return lambda: verify(fleet, target, name, ready, patience, waiting)
 
     def started() -> list[str]:
         """Look for the little while in which a reload command may have started it."""
         try:
-            return verify(fleet, target, name, ready, SILENT_S if wanted.timeout == PATIENCE else patience)
+            least = SILENT_S if wanted.timeout == PATIENCE else patience
+            return verify(fleet, target, name, ready, least, waiting)
         except LbgenError as error:
             raise LbgenError(f"{error}\nnothing listened there before: {NOT_STARTED}") from None
 

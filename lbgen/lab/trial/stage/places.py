@@ -32,7 +32,7 @@ def place(wanted: str, targets: Mapping[str, Version], images: Sequence[str]) ->
         if lacking:
             raise LbgenError(f"{'; '.join(lacking)}; or use --runtime docker")
         return Processes()
-    instead = "; ".join(lacking) or "all is here"
+    instead = "; ".join(lacking) or "which needs nothing else here"
     try:
         from lbgen.lab.trial.stage.containers import Containers  # noqa: PLC0415 - Docker's package is an extra
 

@@ -38,8 +38,8 @@ def _session(pool: Pool, settings: TargetSettings) -> Refused | None:  # noqa: A
     by = session_of(pool)
     if by and by.learn:
         return Refused(
-            "cannot be 'learn': the names of sessions would be Envoy's own, with an address inside",
-            "session: {header: NAME}, by which the servers are hashed",
+            "cannot be 'learn': Envoy would replace the session's name by one that contains an address",
+            "session: {header: NAME}, which is hashed",
         )
     return None
 
@@ -183,11 +183,11 @@ class Way(NamedTuple):
 
 
 _NO_WEIGHTS = _never(
-    "cannot be 'kv_cache': `lbgen agent` tells its weights to HAProxy alone",
+    "cannot be 'kv_cache': `lbgen agent` only works with HAProxy",
     "least_conn, or the HAProxy target",
 )
 _NO_PACK = _never(
-    "cannot be 'pack': Envoy fills no server before the next; its priorities go by health, not by load",
+    "cannot be 'pack': Envoy's priorities depend on health, not on load",
     "least_conn, or the HAProxy target",
 )
 

@@ -47,7 +47,7 @@ def _pool(said: Verdicts, fleet: Fleet, pool: Pool) -> None:
         said.degraded(
             "send",
             (*pool.path, "timeouts", "send"),
-            "has no effect of its own: one timer of HAProxy bounds both directions, which is 'idle'",
+            "has no separate effect: HAProxy uses one timer, 'idle', for both directions",
         )
     if pool.request_buffering:
         said.degraded(
@@ -60,7 +60,7 @@ def _pool(said: Verdicts, fleet: Fleet, pool: Pool) -> None:
         said.refused(
             "host_header",
             (*pool.path, "host_header"),
-            "cannot be 'backend' where servers have several addresses: Host is set before a server is chosen",
+            "cannot be 'backend' if servers have different host names: Host is set before a server is chosen",
             "write the name that all servers answer to",
         )
 
@@ -70,13 +70,15 @@ def _retry(said: Verdicts, fleet: Fleet, pool: Pool, version: Version) -> None:
         said.degraded(
             "within",
             (*pool.path, "retry", "within"),
-            "does not end the tries: their number and timeouts.connect do",
+            "does not limit the retries: only their number and timeouts.connect do",
             "retry.attempts: 1 and a short timeouts.connect",
         )
     if "429" in pool.retry.on and not has(version, "retry_on_429"):
         instead = FEATURES["retry_on_429"].instead
         path = (*pool.path, "retry", "on")
-        said.degraded("on", path, "cannot have 429 before HAProxy 3.0: it is passed to the client", instead)
+        said.degraded(
+            "on", path, "cannot contain 429 before HAProxy 3.0: it is passed to the client", instead
+        )
 
 
 def _replay(said: Verdicts, fleet: Fleet, pool: Pool) -> None:
@@ -100,7 +102,7 @@ def _health(said: Verdicts, fleet: Fleet, pool: Pool) -> None:
         said.degraded(
             "warmup",
             (*pool.path, "warmup"),
-            "has no effect without 'health', which tells HAProxy that a server is back",
+            "has no effect without 'health', by which HAProxy learns that a server is back",
             "health: tcp",
         )
     path = (*pool.path, "passive_health")
@@ -122,24 +124,24 @@ def _listener(said: Verdicts, fleet: Fleet, listener: Listener) -> None:
         said.degraded(
             "max_body",
             (*listener.path, "max_body"),
-            "holds for requests that tell their length; a chunked body of any size passes",
+            "applies to requests with a Content-Length; a chunked body of any size passes",
         )
     _timeouts(said, fleet, listener)
     if listener.auth.external is not None:
         said.refused(
             "external",
             (*listener.path, "auth", "external"),
-            "is not supported: HAProxy asks no other service without Lua",
+            "is not supported: HAProxy cannot ask another service without Lua",
             "auth: {clients: all}, or the NGINX target",
         )
     if listener.acme is not None and listener.acme.webroot:
         path = (*listener.path, "acme", "webroot")
-        said.refused("webroot", path, "is not supported: HAProxy serves no files", "acme: {pool: NAME}")
+        said.refused("webroot", path, "is not supported: HAProxy does not serve files", "acme: {pool: NAME}")
     if listener.tls and listener.tls.directory and _shares_tls(fleet, listener):
         said.refused(
             "directory",
             (*listener.path, "tls", "directory"),
-            "cannot be told from other listeners on its address, whose TLS differs",
+            "cannot be distinguished from other listeners on its address, whose TLS differs",
             "write 'bundle', or 'certificate' and 'key'",
         )
     for route in listener.routes:
@@ -149,7 +151,7 @@ def _listener(said: Verdicts, fleet: Fleet, listener: Listener) -> None:
 def _timeouts(said: Verdicts, fleet: Fleet, listener: Listener) -> None:
     path = (*listener.path, "timeouts")
     if fleet.origins.written((*path, "body")):
-        reason = "bounds the time for what is inspected; other bodies may pause for as long as answers may"
+        reason = "limits only bodies that are inspected; other bodies may pause as long as answers may"
         said.degraded("timeouts.body", (*path, "body"), reason)
     sharing = [other for others, _ in groups(fleet.listeners) if listener in others for other in others]
     for key in ("keepalive", "header"):
@@ -166,7 +168,7 @@ def _shares_tls(fleet: Fleet, listener: Listener) -> bool:
 def _route(said: Verdicts, fleet: Fleet, route: Route) -> None:
     connect = (*route.path, "timeouts", "connect")
     if route.timeouts.connect and fleet.origins.written(connect):
-        said.degraded("connect", connect, "holds for the pool, not for a route", "timeouts of the pool")
+        said.degraded("connect", connect, "applies to the pool, not to a route", "timeouts of the pool")
 
 
 def _counters(said: Verdicts, fleet: Fleet) -> None:

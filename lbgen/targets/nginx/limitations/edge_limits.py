@@ -25,7 +25,7 @@ HAPROXY = "use the HAProxy target"
 def _certificates(fleet: Fleet, verdicts: Verdicts) -> None:
     for listener in fleet.listeners:
         if listener.tls and listener.tls.directory:
-            reason = "holds a certificate for each host, and NGINX wants them listed"
+            reason = "contains a certificate for each host; NGINX needs them listed"
             instead = "a listener for each host, with its certificate, on the same bind"
             verdicts.refused("tls.directory", (*listener.path, "tls", "directory"), reason, instead)
 
@@ -65,7 +65,7 @@ def _http2(fleet: Fleet, verdicts: Verdicts) -> None:
 def _explained(fleet: Fleet, verdicts: Verdicts) -> None:
     for listener in fleet.listeners:
         if listener.explain and not _decided(fleet, listener):
-            reason = "has no effect: NGINX does not tell why it chose a server, only a script of njs does"
+            reason = "has no effect: NGINX does not report why it chose a server; only an njs script does"
             hint = f"targets.nginx.modules: [njs] for pools with the strategy prefix; or {HAPROXY}"
             verdicts.degraded("explain", (*listener.path, "explain"), reason, hint)
 
@@ -130,10 +130,8 @@ def _priorities(fleet: Fleet, verdicts: Verdicts) -> None:
     paths += [(*client.path, "priority") for client in fleet.clients if client.priority]
     for path in paths:
         if fleet.origins.written(path):
-            reason = "orders those who wait, and NGINX has no queue"
-            verdicts.refused(
-                "priority", path, reason, f"pools with caps of their own for each class; or {HAPROXY}"
-            )
+            reason = "orders waiting requests, and NGINX has no queue"
+            verdicts.refused("priority", path, reason, "a pool with its own cap for each class; or ")
 
 
 def _rates(fleet: Fleet, verdicts: Verdicts) -> None:
@@ -151,7 +149,7 @@ def _all_rates(fleet: Fleet) -> Iterator[tuple[Path, Rate]]:
 
 def _metrics(fleet: Fleet, verdicts: Verdicts) -> None:
     if fleet.metrics:
-        reason = "shows connections alone: open-source NGINX has no figures for pools"
+        reason = "only shows connections: open-source NGINX has no statistics for pools"
         verdicts.degraded("metrics", fleet.metrics.path, reason, "count from the access log, or use HAProxy")
 
 
@@ -161,7 +159,7 @@ def _dollars(fleet: Fleet, verdicts: Verdicts) -> None:
     texts.append((("logs", "to"), fleet.logs.to))
     for path, text in texts:
         if text and "$" in text:
-            reason = "has a dollar sign, which NGINX takes for a variable there"
+            reason = "contains a dollar sign, which NGINX treats as a variable there"
             verdicts.refused(str(path[-1]), path, reason, "write it without")
 
 

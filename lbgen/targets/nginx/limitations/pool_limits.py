@@ -36,11 +36,12 @@ def _bounds(fleet: Fleet, verdicts: Verdicts, pool: Pool) -> None:
     """Name what bounds no load where no script counts it."""
     written = [key for key in ("load_factor", "slack") if _written(fleet, pool, "strategy", key)]
     for key in written:
-        reason = "has no effect: without njs a home keeps what is its own until it is at max_in_flight"
+        reason = "has no effect: without njs a home keeps its requests until it is at max_in_flight"
         hint = f"declare modules: [njs] (NGINX {FEATURES['njs_counts'].since}), or {HAPROXY}"
         verdicts.degraded(f"strategy.{key}", (*pool.path, "strategy", key), reason, hint)
     if not written and not has(fleet.target("nginx").version, "sticky") and not _capped(pool):
-        reason = "bounds no server's load: before NGINX 1.29.6 even a hot prefix stays where its hash is"
+        reason = "does not limit a server's load: before NGINX 1.29.6 a prefix stays where its hash is, "
+        "however popular"
         verdicts.degraded("strategy", (*pool.path, "strategy"), reason, f"write max_in_flight; or {HAPROXY}")
 
 
@@ -54,7 +55,7 @@ def _promises(fleet: Fleet, verdicts: Verdicts) -> None:
         key = next(key for key in ("learn", "insert", "strict") if getattr(by, key))
         path = (*pool.path, "strategy", key)
         if _capped(pool):
-            reason = "cannot hold with max_in_flight: who finds a server full is sent to another, or gets 503"
+            reason = "cannot be kept with max_in_flight: a full server's request goes to another, or gets 503"
             verdicts.refused(f"strategy.{key}", path, reason, f"remove max_in_flight; or {HAPROXY}")
         elif not has(settings.version, "sticky"):
             since = FEATURES["sticky"].since
@@ -73,7 +74,7 @@ def _protection(fleet: Fleet, verdicts: Verdicts) -> None:
             reason = "is not checked: open-source NGINX has no active checks, only passive_health"
             verdicts.degraded("health", (*pool.path, "health"), reason, HAPROXY)
         if pool.warmup and _written(fleet, pool, "warmup"):
-            reason = "has no effect: slow start is not in open-source NGINX"
+            reason = "has no effect: open-source NGINX has no slow start"
             verdicts.degraded("warmup", (*pool.path, "warmup"), reason, HAPROXY)
         _cap(pool, verdicts)
         _queue(fleet, pool, verdicts)
@@ -86,14 +87,14 @@ def _queue(fleet: Fleet, pool: Pool, verdicts: Verdicts) -> None:
     if pool.queue.order != "fifo":
         verdicts.refused("queue.order", (*path, "order"), "needs a queue, and NGINX has none", HAPROXY)
     elif any(_written(fleet, pool, "queue", key) for key in ("size", "timeout")):
-        reason = "has no effect: NGINX has no queue; a request that finds every server full gets 503 at once"
+        reason = "has no effect: NGINX has no queue; if every server is full, a request gets 503 immediately"
         verdicts.degraded("queue", path, reason, HAPROXY)
 
 
 def _cap(pool: Pool, verdicts: Verdicts) -> None:
     holder = pool if pool.max_in_flight else next((one for one in pool.servers if one.max_in_flight), None)
     if holder:
-        reason = "has no queue behind it: a request that finds every server full gets 503 at once"
+        reason = "works without a queue: if every server is full, a request gets 503 immediately"
         verdicts.degraded("max_in_flight", (*holder.path, "max_in_flight"), reason, HAPROXY)
 
 
@@ -106,7 +107,8 @@ def _passive(fleet: Fleet, pool: Pool, verdicts: Verdicts) -> None:
         and _written(fleet, pool, "passive_health", "eject")
     ):
         reason = (
-            "is the window on NGINX: fail_timeout is both the time in which failures count and the time out"
+            "is also the window on NGINX: fail_timeout is the time in which failures count and the time "
+            "for which the server is out"
         )
         verdicts.degraded("passive_health.eject", (*path, "eject"), reason, "write the same time for both")
 
@@ -115,13 +117,13 @@ def _retries(fleet: Fleet, pool: Pool, verdicts: Verdicts) -> None:
     path = (*pool.path, "retry")
     retry = pool.retry
     if retries_statuses(retry) and pool.passive_health.failures:
-        reason = "ejects no server: NGINX would count the answers that retry.on tries again as failures"
+        reason = "ejects no server: NGINX would count the answers that retry.on retries as failures"
         verdicts.degraded("passive_health", (*path, "on"), reason, f"retry on connect alone; or {HAPROXY}")
     if retry.replay_posts and "reset" not in retry.on and set(retry.on) - {"connect"}:
-        reason = "also replays a POST after a reset connection: NGINX does not tell them apart"
+        reason = "also replays a POST after a reset connection: NGINX does not distinguish them"
         verdicts.degraded("retry.replay_posts", (*path, "replay_posts"), reason, "add reset to retry.on")
     if retry.attempts and retry.on and "connect" not in retry.on and _written(fleet, pool, "retry", "on"):
-        reason = "retries refused connections too: NGINX does not tell them apart"
+        reason = "also retries refused connections: NGINX does not distinguish them"
         verdicts.degraded("retry.on", (*path, "on"), reason, "add connect to retry.on")
 
 
@@ -148,7 +150,7 @@ def _names(fleet: Fleet, verdicts: Verdicts) -> None:
             reason = f"'runtime' needs NGINX {needed.since}, which looks names up while it runs"
             verdicts.refused("dns.mode", path, reason, needed.instead)
         elif not pool.dns.resolver:
-            reason = "is missing: NGINX does not read /etc/resolv.conf for names that it follows"
+            reason = "is missing: NGINX does not use /etc/resolv.conf for names resolved at run time"
             verdicts.refused("dns.resolver", path, reason, 'write it, as in resolver: ["10.0.0.10:53"]')
 
 
@@ -186,7 +188,7 @@ def _dollars(fleet: Fleet, verdicts: Verdicts) -> None:
     for pool in fleet.pools:
         for path, text in _texts(pool):
             if "$" in text:
-                reason = "has a dollar sign, which NGINX takes for a variable there"
+                reason = "contains a dollar sign, which NGINX treats as a variable there"
                 verdicts.refused(str(path[-1]), path, reason, "write it without")
 
 
@@ -207,17 +209,17 @@ def _buffering(fleet: Fleet, verdicts: Verdicts) -> None:
     for pool in fleet.pools:
         path = (*pool.path, "request_buffering")
         if pool.request_buffering and pool.protocol == "grpc":
-            reason = "has no effect: NGINX hands on what it gets of a gRPC stream"
+            reason = "has no effect: NGINX passes a gRPC stream on as it arrives"
             verdicts.degraded("request_buffering", path, reason)
         if pool.request_buffering is not False or pool.protocol == "grpc":
             continue
         by = session_of(pool)
         if pool.strategy.name == "prefix" or (by and by.body):
-            reason = "cannot be false: the strategy looks for a server by what stands in the body"
-            instead = f"a pool of its own for uploads, with another strategy; or {HAPROXY}"
+            reason = "cannot be false: the strategy chooses a server by the body"
+            instead = "a separate pool for uploads, with another strategy; or "
             verdicts.refused("request_buffering", path, reason, instead)
         elif _read_by_route(fleet, pool):
-            reason = "has no effect where routes look into bodies: NGINX has read all of it by then"
+            reason = "has no effect where routes read bodies: NGINX has read all of it by then"
             verdicts.degraded("request_buffering", path, reason, "routes by path for uploads")
 
 

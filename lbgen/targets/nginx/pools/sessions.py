@@ -39,7 +39,7 @@ def refusal(pool: Pool, settings: TargetSettings) -> Refused | None:
         since = FEATURES["sticky"].since
         return Refused(
             f"cannot learn sessions from responses before NGINX {since}",
-            "session: {insert: lb_session}, where clients keep cookies; or the HAProxy target",
+            "session: {insert: lb_session}, if clients keep cookies; or the HAProxy target",
         )
     if remembers and by and (by.learn or by.insert):
         return None
@@ -47,7 +47,7 @@ def refusal(pool: Pool, settings: TargetSettings) -> Refused | None:
     if any(server.backup for server in pool.servers):
         return Refused(
             f"cannot be '{pool.strategy.name}' in a pool with backup servers",
-            "strategy: least_conn, or a pool of their own for the backups with when_down",
+            "strategy: least_conn, or a separate pool for the backups with when_down",
         )
     return None
 

@@ -25,7 +25,7 @@ def _no_backups(pool: Pool, settings: TargetSettings) -> Refused | None:  # noqa
     if any(server.backup for server in pool.servers):
         return Refused(
             f"cannot be '{pool.strategy.name}' in a pool with backup servers",
-            "strategy: least_conn, or a pool of their own for the backups with when_down",
+            "strategy: least_conn, or a separate pool for the backups with when_down",
         )
     return None
 
@@ -33,7 +33,7 @@ def _no_backups(pool: Pool, settings: TargetSettings) -> Refused | None:  # noqa
 def _no_metrics(pool: Pool, settings: TargetSettings) -> Refused:  # noqa: ARG001
     return Refused(
         "cannot be 'kv_cache': weights of a running NGINX cannot be changed",
-        "strategy: least_conn, which follows load by itself; or the HAProxy target",
+        "strategy: least_conn, which adapts to the load; or the HAProxy target",
     )
 
 
