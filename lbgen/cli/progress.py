@@ -17,8 +17,9 @@ CLEAR = "\r\x1b[K"
 class Progress:
     """One line on standard error that counts up; silent with --quiet and where no terminal is."""
 
-    def __init__(self, console: Console, what: str) -> None:
-        """Begin with nothing done; `what` is counted, such as ``runs``."""
+    def __init__(self, console: Console, what: str, *, estimates: bool = True) -> None:
+        """Begin with nothing done; `what` is counted, such as ``runs``; `estimates`: tell the time left, too."""
+        self._estimates = estimates
         self._silent = console.quiet or not sys.stderr.isatty()
         self._what = what
         self._begin = time.monotonic()
@@ -30,7 +31,7 @@ class Progress:
         if self._silent or (done < total and now - self._last < EVERY_S):
             return
         self._last = now
-        left = (now - self._begin) / done * (total - done) if done else 0.0
+        left = (now - self._begin) / done * (total - done) if done and self._estimates else 0.0
         self._write("" if done >= total else f"{done}/{total} {self._what}{time_left(left)}")
 
     def clear(self) -> None:

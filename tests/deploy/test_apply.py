@@ -163,6 +163,22 @@ def test_verify_names_the_address_and_what_it_did() -> None:
         verify(factory.fleet(listeners=(listener,)), "nginx", "abc", deadline=0.2)
 
 
+def test_verify_tells_how_long_it_has_waited() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    listener = factory.listener(binds=(Address("127.0.0.1", port),))
+    told: list[tuple[int, int]] = []
+    with pytest.raises(LbgenError, match="does not answer"):
+        verify(
+            factory.fleet(listeners=(listener,)), "nginx", "abc",
+            deadline=1.3, waiting=lambda passed, whole: told.append((passed, whole)),
+        )  # fmt: skip
+    assert told[0] == (0, 2)
+    assert (1, 2) in told
+    assert told[-1] == (2, 2), "the last one takes the line away"
+
+
 def test_an_address_that_another_program_holds_is_seen_before_the_reload() -> None:
     with socket.socket() as taken, socket.socket() as free:
         for one in (taken, free):

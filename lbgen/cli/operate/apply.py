@@ -254,7 +254,7 @@ def _verify(  # noqa: PLR0913, PLR0917 - all that decides it
     reloads = wanted.reload or wanted.pid or wanted.master_socket or watches
     ready = ready_listeners(fleet, target) if reloads else frozenset[str]()
     name = files_named(files[0].text)
-    waiting = Progress(console, "s, waiting for the new configuration to answer").show
+    waiting = Progress(console, "s: waiting for the new configuration to answer", estimates=False).show
     if not wanted.reload or wanted.start or not nothing_listens(fleet):
         return lambda: verify(fleet, target, name, ready, patience, waiting)
 
