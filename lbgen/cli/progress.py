@@ -18,7 +18,7 @@ class Progress:
     """One line on standard error that counts up; silent with --quiet and where no terminal is."""
 
     def __init__(self, console: Console, what: str, *, estimates: bool = True) -> None:
-        """Begin with nothing done; `what` is counted, such as ``runs``; `estimates`: tell the time left, too."""
+        """Begin with nothing done; `what` is counted, such as ``runs``; `estimates`: tell the time left."""
         self._estimates = estimates
         self._silent = console.quiet or not sys.stderr.isatty()
         self._what = what
