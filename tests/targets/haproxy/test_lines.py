@@ -113,9 +113,9 @@ def test_a_full_queue_is_refused_where_one_can_wait(keys: dict[str, object], con
 
 
 CANNOT = [
-    (pool(host_header="backend"), [("target-refused", 1)], "several addresses"),
+    (pool(host_header="backend"), [("target-refused", 1)], "different host names"),
     (pool(host_header="backend", servers="gpu-0:8000"), [], ""),
-    (pool(retry={"within": "5s"}), [("target-degraded", 1)], "does not end the tries"),
+    (pool(retry={"within": "5s"}), [("target-degraded", 1)], "does not limit the retries"),
     (pool(warmup="30s", health=False), [("target-degraded", 1)], "without 'health'"),
     (pool(warmup="30s"), [], ""),
     (pool(passive_health={"failures": 3}), [], ""),

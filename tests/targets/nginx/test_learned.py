@@ -51,7 +51,7 @@ def test_a_header_names_a_conversation_before_the_body_does() -> None:
 )
 def test_a_hash_without_a_bound_is_named(version: str, more: str, said: bool) -> None:
     _, messages = rendered(version, more)
-    assert any("bounds no server's load" in message for message in messages) is said
+    assert any("does not limit a server's load" in message for message in messages) is said
 
 
 NJS = "targets: {nginx: {modules: [njs]}}\n"
@@ -71,7 +71,7 @@ def test_with_njs_a_script_knows_the_homes(version: str, bounded: bool, line: st
     assert line in lines
     assert f"js_set {HOME} lbgen.pool_1;" in lines
     assert any(line.startswith("js_shared_dict_zone ") for line in lines) is bounded
-    assert any("bounds no server's load" in message for message in messages) is not bounded
+    assert any("does not limit a server's load" in message for message in messages) is not bounded
     assert any(line.endswith(" route=gpu-0;") for line in lines) is (version == "1.30")
 
 
