@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from lbgen.model import Fleet
+    from lbgen.model import Fleet, Pool
 
 
 class Recording(NamedTuple):
@@ -111,3 +111,23 @@ def series(fleet: Fleet, name: str, *matchers: str) -> str:
 def first(around: str, fleet: Fleet, names: tuple[str, ...]) -> str:
     """Return an expression that takes the first name that there is: engines rename their metrics."""
     return " or ".join(around.format(series(fleet, name)) for name in names)
+
+
+def caps(fleet: Fleet, pool: Pool, alive: str, *matchers: str) -> Iterator[Recording]:
+    """Yield the fleet's own caps of a pool's servers, for a balancer that does not tell them.
+
+    `alive` is a metric that each server has; its labels name pool and server.
+    """
+    by_cap: dict[int, list[str]] = {}
+    for server in pool.servers:
+        cap = pool.cap(server)
+        if cap is not None:
+            by_cap.setdefault(cap, []).append(server.name)
+    for cap, names in by_cap.items():
+        one = series(fleet, alive, *matchers, f'pool="{pool.name}"', f'server=~"{one_of(names)}"')
+        yield Recording(CAP, f"0 * max by ({BY_SERVER}) ({one}) + {cap}")
+
+
+def one_of(names: list[str]) -> str:
+    """Return a regular expression of Prometheus that matches these names of servers alone."""
+    return "|".join(name.replace(".", "[.]") for name in dict.fromkeys(names))

@@ -13,7 +13,6 @@ from lbgen.targets.telling import (
     ANSWERS,
     BY_POOL,
     BY_SERVER,
-    CAP,
     CONNECTIONS,
     ERRORS,
     IN_FLIGHT,
@@ -25,6 +24,8 @@ from lbgen.targets.telling import (
     Recording,
     Relabel,
     Told,
+    caps,
+    one_of,
     series,
 )
 
@@ -45,10 +46,11 @@ def _recordings(fleet: Fleet) -> Iterator[Recording]:
     )
     # Up to 1.38 Envoy does not tell which requests wait for a connection.
     yield Recording(IN_FLIGHT, f"{active} + {pending} or {active}")
-    yield from _caps(fleet)
+    for pool in fleet.pools:
+        yield from caps(fleet, pool, "envoy_cluster_endpoint_healthy")
     # A server that is drained is none of the healthy, too.
     unused = [server.name for pool in fleet.pools for server in pool.servers if _is_unused(server)]
-    used = of("endpoint_healthy", *([f'server!~"{_one_of(unused)}"'] if unused else []))
+    used = of("endpoint_healthy", *([f'server!~"{one_of(unused)}"'] if unused else []))
     yield Recording(OUT, f"1 - min by ({BY_SERVER}) ({used})")
     yield Recording(REQUESTS, f"sum by ({BY_SERVER}) (rate({of('endpoint_rq_total')}[5m]))")
     yield Recording(ALIVE, f"min by ({BY_POOL}) ({of('membership_healthy')})")
@@ -80,24 +82,6 @@ _CAUSES = (
 
 def _is_unused(server: Server) -> bool:
     return server.state is not State.UP or server.weight == 0
-
-
-def _caps(fleet: Fleet) -> Iterator[Recording]:
-    """Yield the fleet's own caps, which Envoy does not tell."""
-    for pool in fleet.pools:
-        by_cap: dict[int, list[str]] = {}
-        for server in pool.servers:
-            cap = pool.cap(server)
-            if cap is not None:
-                by_cap.setdefault(cap, []).append(server.name)
-        for cap, names in by_cap.items():
-            matchers = (f'pool="{pool.name}"', f'server=~"{_one_of(names)}"')
-            one = series(fleet, "envoy_cluster_endpoint_healthy", *matchers)
-            yield Recording(CAP, f"0 * max by ({BY_SERVER}) ({one}) + {cap}")
-
-
-def _one_of(names: list[str]) -> str:
-    return "|".join(name.replace(".", "[.]") for name in dict.fromkeys(names))
 
 
 def _relabels(fleet: Fleet) -> Iterator[Relabel]:

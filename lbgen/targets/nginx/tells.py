@@ -9,7 +9,6 @@ from lbgen.targets.telling import (
     ALIVE,
     BY_POOL,
     BY_SERVER,
-    CAP,
     CONNECTIONS,
     DRAINED,
     IN_FLIGHT,
@@ -20,6 +19,7 @@ from lbgen.targets.telling import (
     WAITING,
     Recording,
     Told,
+    caps,
     first,
     series,
 )
@@ -27,7 +27,7 @@ from lbgen.targets.telling import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import Fleet, Pool
+    from lbgen.model import Fleet
 
 
 def _recordings(fleet: Fleet) -> Iterator[Recording]:
@@ -51,22 +51,9 @@ def _recordings(fleet: Fleet) -> Iterator[Recording]:
         yield Recording(ALIVE, f"sum by ({BY_POOL}) ({used})")
         for pool in fleet.pools:
             if told[pool.engine] is not None:
-                yield from _caps(fleet, pool)
+                yield from caps(fleet, pool, "up", engine)
     active = series(fleet, "nginx_connections_active")
     yield Recording(CONNECTIONS, f"sum by (fleet, instance) ({active})")
-
-
-def _caps(fleet: Fleet, pool: Pool) -> Iterator[Recording]:
-    """Yield the fleet's own caps, for a balancer that does not tell them."""
-    by_cap: dict[int, list[str]] = {}
-    for server in pool.servers:
-        cap = pool.cap(server)
-        if cap is not None:
-            by_cap.setdefault(cap, []).append(server.name)
-    for cap, names in by_cap.items():
-        one_of = "|".join(name.replace(".", "[.]") for name in names)
-        matchers = f'role="engine",pool="{pool.name}",server=~"{one_of}"'
-        yield Recording(CAP, f"0 * max by ({BY_SERVER}) ({series(fleet, 'up', matchers)}) + {cap}")
 
 
 TELLS = Told(_recordings)
