@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from lbgen.fleet.load import Loaded
     from lbgen.model import Fleet, Pool
 
+pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 SECRETS = {"TEAM_A_KEY": "sk-a", "TEAM_B_KEY": "sk-b", "TEAM_B_NEXT": "sk-c", "P": "pw"}
 EACH = [(name, target) for name in ASKED for target in ("nginx", "haproxy", "envoy")]
