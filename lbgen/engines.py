@@ -30,6 +30,8 @@ class Metrics(NamedTuple):
     """Tokens of prompts that were looked up in the prefix cache, a counter."""
     found: tuple[str, ...] = ()
     """Those of them that were there."""
+    missed: tuple[str, ...] = ()
+    """Those that were not, where an engine counts these in place of all that were looked up."""
     port: int | None = None
     """None: the port of the API."""
     needs: str = ""
@@ -70,6 +72,8 @@ class Engine(NamedTuple):
     """Generates text: answers may take minutes and are streamed."""
     admin: AdminPaths = AdminPaths()
     sources: tuple[str, ...] = ()
+    tried: str = ""
+    """The version that ran behind rendered files, and the day (docs/engines-tried.md); empty: none has."""
 
     @property
     def idle_timeout(self) -> int:
@@ -240,7 +244,7 @@ _ENGINES = (
         name="llamacpp",
         title="llama.cpp server",
         port=8080,
-        # 503 while the model loads, where /v1/models already answers 200 (dkg PR#2447).
+        # 503 while the model loads, where older builds answer 200 on /v1/models (dkg PR#2447).
         health_path="/health",
         health_paths=("/health", "/v1/health"),
         # cpp-httplib closes after 5 s and drops what arrives in that instant.
@@ -254,6 +258,9 @@ _ENGINES = (
             # Removed in 2025; older builds have it.
             kv_usage=("llamacpp:kv_cache_usage_ratio",),
             generated=("llamacpp:tokens_predicted_total",),
+            # Counted since 2026; before that, the second meant all tokens that were computed as well.
+            found=("llamacpp:prompt_tokens_cached_total",),
+            missed=("llamacpp:prompt_tokens_total",),
             needs="--metrics",
         ),
         admin=AdminPaths(
@@ -266,6 +273,7 @@ _ENGINES = (
             "cpp-httplib: CPPHTTPLIB_KEEPALIVE_TIMEOUT_SECOND 5",
             "llama.cpp tools/server/README: --parallel, --metrics, its gauges and counters",
         ),
+        tried="0.7.0, build 11669 on 2026-11-30",
     ),
     Engine(
         name="ollama",

@@ -118,7 +118,7 @@ def running(
             (folder / file.path).write_text(file.text)
         log = stack.enter_context((folder / "log").open("w"))
         process = stack.enter_context(
-            subprocess.Popen(_command(target, folder), stdout=log, stderr=log, cwd=folder)
+            subprocess.Popen(command(target, folder), stdout=log, stderr=log, cwd=folder)
         )
         stack.callback(process.wait, 30)
         stack.callback(process.terminate)
@@ -128,7 +128,8 @@ def running(
         yield site
 
 
-def _command(target: str, folder: Path) -> list[str]:
+def command(target: str, folder: Path) -> list[str]:
+    """Return how a target's program of this machine is started with the files of a folder."""
     return {
         "nginx": ["nginx", "-p", f"{folder}", "-c", f"{folder}/nginx.conf",
                   "-g", f"daemon off; pid {folder}/pid;"],

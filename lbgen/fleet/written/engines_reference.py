@@ -16,12 +16,13 @@ _HEAD = """\
 # Engines
 
 What `engine: NAME` of a pool stands for. It decides which path says whether a model can answer, how long idle
-connections are kept, and where `lbgen agent` reads how busy a server is. What a fleet says itself wins.
+connections are kept, and where `lbgen agent` reads how busy a server is. What a fleet says itself wins. Those with a
+version under *tried* ran [behind rendered files](../engines-tried.md); what is said of the others is from their sources.
 
 This page is made from the table of engines; `pytest tests/fleet --update-golden` writes it anew.
 
-| engine | what | port | health check | idle connections are kept for | requests at once |
-|---|---|---|---|---|---|
+| engine | what | port | health check | idle connections are kept for | requests at once | tried |
+|---|---|---|---|---|---|---|
 """
 _TOLD = {
     "running": "Requests that it computes",
@@ -33,6 +34,7 @@ _TOLD = {
     "answer": "Times of whole answers, a histogram",
     "looked_up": "Prompt tokens looked up in its prefix cache",
     "found": "Those found there",
+    "missed": "Those not found there",
 }
 
 
@@ -51,6 +53,7 @@ def _row(engine: Engine) -> str:
         f"`{engine.health_path}`" if engine.health_path else "TCP",
         idle,
         "depends" if engine.parallelism is None else str(engine.parallelism),
+        engine.tried or "no",
     ]
     return f"| {' | '.join(cells)} |"
 

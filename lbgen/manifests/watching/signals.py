@@ -97,7 +97,10 @@ def _engine(fleet: Fleet, metrics: Metrics) -> Iterator[Recording]:
     rate = f"sum by ({BY_POOL}) (rate({{}}[5m]))"
     ratios = [
         f"{rate.format(series(fleet, found))} / {rate.format(series(fleet, looked_up))}"
-        for found, looked_up in zip(metrics.found, metrics.looked_up, strict=True)
+        for found, looked_up in zip(metrics.found, metrics.looked_up, strict=not metrics.missed)
     ]
+    for found, missed in zip(metrics.found, metrics.missed, strict=False):
+        there, not_there = (rate.format(series(fleet, name)) for name in (found, missed))
+        ratios.append(f"{there} / ({there} + {not_there})")
     if ratios:
         yield Recording(PREFIX_HITS, " or ".join(ratios))

@@ -1,0 +1,72 @@
+"""docs/engines-tried.md: a section for each engine, written by the run that tried it."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from integration.real_engines.outcomes import ENGINE, Outcome
+from lbgen.engines import ENGINES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+HEAD = """\
+# Engines tried
+
+Real engines behind the files that lbgen renders: two servers with a tiny model of random weights, on one machine
+without a GPU, and the balancers of that machine before them. `python -m integration.real_engines` makes every check
+and writes this page; [the table of engines](reference/engines.md) says which presets were tried so. Each check sees
+what clients get and what the engine counts itself; times are of a small and busy machine.
+"""
+_SECTION = re.compile(r"^## .*?(?=^## |\\Z)".replace(r"\\Z", r"\Z"), re.MULTILINE | re.DOTALL)
+
+
+class Tried(NamedTuple):
+    """What was run."""
+
+    preset: str
+    version: str
+    origin: str
+    date: str
+    balancers: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        """The section's heading."""
+        return f"## {ENGINES[self.preset].title}"
+
+
+def write(path: Path, what: Tried, outcomes: Sequence[Outcome]) -> None:
+    """Put an engine's section into the page, in place of the one that was there."""
+    kept = {} if not path.exists() else {_title(one): one for one in _SECTION.findall(path.read_text())}
+    kept[what.title] = section(what, outcomes)
+    ordered = [kept.pop(f"## {engine.title}") for engine in ENGINES.values() if f"## {engine.title}" in kept]
+    path.write_text("\n".join([HEAD, *(f"{one.strip()}\n" for one in (*ordered, *kept.values()))]))
+
+
+def section(what: Tried, outcomes: Iterable[Outcome]) -> str:
+    """Return a section."""
+    balancers = ", ".join(f"{name} {version}" for name, version in what.balancers.items())
+    lines = [
+        what.title, "",
+        f"Version {what.version} ({what.origin}), on {what.date}; {balancers}; {os.cpu_count()} cores.", "",
+        "| check | behind | result | what was seen |", "|---|---|---|---|", *map(_row, outcomes),
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _row(one: Outcome) -> str:
+    cells = (one.check, "–" if one.where == ENGINE else one.where, one.verdict, one.detail)
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+
+
+def _title(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def versions(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield of a page the title of each engine, its version and the date."""
+    yield from re.findall(r"^## (.+)\n\nVersion (.+?) \(.*?\), on (\d{4}-\d\d-\d\d);", text, re.MULTILINE)

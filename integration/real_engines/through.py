@@ -1,0 +1,163 @@
+"""What a client gets through a balancer, beside what it gets from the engine itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from integration.real_engines.engines import CONTEXT, MODEL, Answer, chat, completion, post
+from integration.real_engines.outcomes import NotPossibleError, expect
+from integration.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from integration.real_engines.engines import Engine
+    from integration.real_engines.fronts import Front
+
+COMPLETIONS, CHAT = "/v1/completions", "/v1/chat/completions"
+CHANGING = re.compile(rb'"(?:id|created|system_fingerprint|timings|request_id)": ?(?:"[^"]*"|\d+|\{[^{}]*\})')
+"""Members that are others in every answer."""
+WORDS = [{"role": "user", "content": "Tell me about tokens."}]
+STREAM = {"stream": True, "stream_options": {"include_usage": True}}
+TOOL: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string", "enum": ["Rome"]}},
+            "required": ["city"],
+            "additionalProperties": False,
+        },
+    },
+}
+LONG_TOKENS = 12_000
+PADDING = {"user": "u" * 20_000}
+"""Makes a body larger than the buffers that balancers have by default."""
+PREFILL_TOKENS = 4_000
+FREED_S = 60.0
+"""An engine looks after clients between two steps, and a step with long prompts takes seconds here."""
+
+
+def streams(front: Front, engines: Sequence[Engine]) -> str:
+    """Compare streams byte for byte, and see that they trickle."""
+    asked = {COMPLETIONS: completion(60, **STREAM), CHAT: chat(60, WORDS, **STREAM)}
+    for path, body in asked.items():
+        direct, through = _both(front, engines, path, body)
+        expect(_bare(through) == _bare(direct), f"{path}: {_first_difference(through, direct)}")
+        expect(through.body.rstrip().endswith(b"data: [DONE]"), f"{path}: no end")
+    long = post(front.port, COMPLETIONS, completion(400, **STREAM))
+    expect(len(long.events) > 100, f"{len(long.events)} events of 400 tokens")
+    expect(long.first_s < long.last_s / 3, f"first byte after {long.first_s:.2f} of {long.last_s:.2f} s")
+    return f"the same bytes; the first of 400 tokens after {100 * long.first_s / long.last_s:.0f} % of the time"
+
+
+def usage(front: Front, engines: Sequence[Engine]) -> str:
+    """Compare the counts at a stream's end with those of a whole answer."""
+    streamed, direct = post(front.port, CHAT, chat(20, WORDS, **STREAM)), post(engines[0].port, CHAT, chat(20, WORDS))
+    counts = [event["usage"] for event in streamed.events if event.get("usage")]
+    expect(counts, "no event of the stream has them")
+    names = ("prompt_tokens", "completion_tokens", "total_tokens")
+    last, whole = counts[-1], direct.json["usage"]
+    expect([last[name] for name in names] == [whole[name] for name in names], f"{last} and {whole}")
+    return f"{last['prompt_tokens']} + {last['completion_tokens']} tokens, as in a whole answer"
+
+
+def tools(front: Front, engines: Sequence[Engine]) -> str:
+    """Have a tool called, whole and as a stream."""
+    body = chat(200, WORDS, tools=[TOOL], tool_choice="required") | {"ignore_eos": False}
+    direct, through = _both(front, engines, CHAT, body)
+    expect(_bare(through) == _bare(direct), f"another answer: {_first_difference(through, direct)}")
+    calls = through.json["choices"][0]["message"].get("tool_calls")
+    if not calls:
+        raise NotPossibleError("random weights call no tool, and this engine does not force a call; same bytes")
+    expect(json.loads(calls[0]["function"]["arguments"]) == {"city": "Rome"}, f"{calls}")
+    streamed = post(front.port, CHAT, body | STREAM)
+    pieces = [
+        call["function"].get("arguments") or ""
+        for event in streamed.events
+        for choice in event["choices"]
+        for call in choice["delta"].get("tool_calls") or ()
+    ]
+    expect(json.loads("".join(pieces)) == {"city": "Rome"}, f"streamed: {pieces}")
+    return "weather(city=Rome), whole and streamed"
+
+
+def aborts(front: Front, engines: Sequence[Engine]) -> str:
+    """Leave six streams, and six long prompts before their first token."""
+    for one in engines:
+        eventually(lambda one=one: one.busy == 0, FREED_S, "the engine is idle before")  # type: ignore[misc]
+    took = []
+    for body in (completion(8000, stream=True), completion(8000, "x" * PREFILL_TOKENS, stream=True)):
+        with abandoned(front.port, 6, body):
+            eventually(lambda: sum(one.busy for one in engines) >= 4, FREED_S, "the engines are busy")
+        took.append(eventually(lambda: sum(one.busy for one in engines) == 0, FREED_S, "they are free again"))
+    return f"six streams freed the engines after {took[0]:.1f} s, six long prompts after {took[1]:.1f} s"
+
+
+def long_prompts(front: Front, engines: Sequence[Engine]) -> str:
+    """Send a prompt whose answer depends on its whole length."""
+    prompt = "".join(f"{number} " for number in range(LONG_TOKENS))[:LONG_TOKENS]
+    direct, through = _both(front, engines, COMPLETIONS, completion(8, prompt, **PADDING))
+    expect(through.status == 200, f"{through.status}: {through.body[:200]!r}")
+    expect(through.json["usage"]["prompt_tokens"] >= LONG_TOKENS, f"{through.json['usage']}")
+    expect(_bare(through) == _bare(direct), f"another answer: {_first_difference(through, direct)}")
+    return f"{through.json['usage']['prompt_tokens']} tokens arrived"
+
+
+def errors(front: Front, engines: Sequence[Engine]) -> str:
+    """Compare what the engine says of requests that it refuses."""
+    asked: dict[str, tuple[str, object]] = {
+        "context too long": (COMPLETIONS, completion(4, "x" * (2 * CONTEXT))),
+        "800 KB": (COMPLETIONS, completion(4, "x" * 800_000)),
+        "unknown model": (COMPLETIONS, completion(4) | {"model": "other"}),
+        "bad JSON": (COMPLETIONS, b'{"model": '),
+        "no prompt": (COMPLETIONS, {"model": MODEL}),
+        "bad value": (CHAT, chat(4, WORDS) | {"temperature": "hot"}),
+        "unknown path": ("/v1/nothing", {}),
+    }
+    found = []
+    for name, (path, body) in asked.items():
+        direct, through = _both(front, engines, path, body)
+        expect(through.status == direct.status, f"{name}: {through.status}, direct {direct.status}")
+        expect(_bare(through) == _bare(direct), f"{name}: {_first_difference(through, direct)}")
+        found.append(f"{name} {through.status}")
+    return ", ".join(found)
+
+
+@contextmanager
+def abandoned(port: int, count: int, body: object = None) -> Iterator[None]:
+    """Begin so many streams, whose clients leave with the block."""
+    data = json.dumps(body or completion(8000, stream=True)).encode()
+    head = f"POST {COMPLETIONS} HTTP/1.1\r\nHost: lb\r\nContent-Type: application/json\r\n"
+    with ExitStack() as stack:
+        for _ in range(count):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+            one.sendall(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+        yield
+    time.sleep(0.05)
+
+
+def _both(front: Front, engines: Sequence[Engine], path: str, body: object) -> tuple[Answer, Answer]:
+    """Return an engine's answer and the one through the balancer, once both engines know the prompt.
+
+    A prompt that is in the cache is computed in other pieces, and sums of other rounding choose other tokens.
+    """
+    for engine in engines:
+        post(engine.port, path, body)
+    return post(engines[0].port, path, body), post(front.port, path, body)
+
+
+def _bare(answer: Answer) -> bytes:
+    return CHANGING.sub(b"", answer.body)
+
+
+def _first_difference(one: Answer, other: Answer) -> str:
+    left, right = _bare(one), _bare(other)
+    at = next((n for n, pair in enumerate(zip(left, right, strict=False)) if pair[0] != pair[1]), min(len(left), len(right)))
+    return f"{left[max(0, at - 20) : at + 60]!r}, direct {right[max(0, at - 20) : at + 60]!r}"
