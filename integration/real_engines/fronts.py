@@ -1,4 +1,4 @@
-"""A balancer of this machine before two engines: a listener for each strategy, all before the same servers."""
+"""A balancer of this machine before two engines: a listener for each strategy, all for the same servers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from integration.real_engines.engines import SLOTS, get
 from integration.waiting import eventually
 from lbgen.checker.programs import Choice, version_here
 from lbgen.fleet.load import load
-from lbgen.fleet.source import Source
+from lbgen.fleet.text.source import Source
 from lbgen.vocabulary import Version
 from tests.ports import free_port
 from tests.targets.site import command
@@ -70,10 +70,11 @@ class Front(NamedTuple):
         """Call `lbgen` with the fleet and return what it says; raises `AssertionError`."""
         name, *others = words
         called = subprocess.run(
-            [sys.executable, "-m", "lbgen", name, str(self.folder / "fleet.yaml"), "-t", self.target, *others],
+            [sys.executable, "-m", "lbgen", name, str(self.folder / "fleet.yaml"), "-t", self.target,
+             *others],
             cwd=ROOT, env={**os.environ, "NO_COLOR": "1"}, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        assert called.returncode == 0, called.stderr[-1000:]
+        assert called.returncode == 0, called.stderr.strip()[-250:]
         return called.stdout + called.stderr
 
 

@@ -1,7 +1,7 @@
 """Engines as they are released, each in a folder of its own that is kept.
 
-vLLM is PyPI's build for CPUs, in a virtual environment (about 7 GB, since its torch brings CUDA along). llama.cpp
-is Debian's, in a system of its own that debootstrap makes; it runs by chroot, and so needs root.
+vLLM is PyPI's build for CPUs, in a virtual environment (about 7 GB, since its torch brings CUDA along).
+llama.cpp is Debian's, in a system of its own that debootstrap makes; it runs by chroot, and so needs root.
 """
 
 from __future__ import annotations

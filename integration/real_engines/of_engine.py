@@ -53,7 +53,8 @@ def metrics(engine: Engine) -> str:
     assert preset is not None
     post(engine.port, "/v1/completions", completion(4))
     page = b"\n" + engine.page()
-    told, untold = [], []
+    told: list[str] = []
+    untold: list[str] = []
     for figure in FIGURES:
         if names := getattr(preset, figure):
             (told if any(_is_on(page, name) for name in names) else untold).append(figure)

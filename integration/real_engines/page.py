@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 HEAD = """\
 # Engines tried
 
-Real engines behind the files that lbgen renders: two servers with a tiny model of random weights, on one machine
-without a GPU, and the balancers of that machine before them. `python -m integration.real_engines` makes every check
-and writes this page; [the table of engines](reference/engines.md) says which presets were tried so. Each check sees
-what clients get and what the engine counts itself; times are of a small and busy machine.
+Real engines behind the files that lbgen renders: two servers with a tiny model of random weights, on one
+machine without a GPU, and the balancers of that machine before them. `python -m integration.real_engines`
+makes every check and writes this page; [the table of engines](reference/engines.md) says which presets were
+tried so. Each check sees what clients get and what the engine counts itself; times are of a small and busy
+machine.
 """
 _SECTION = re.compile(r"^## .*?(?=^## |\\Z)".replace(r"\\Z", r"\Z"), re.MULTILINE | re.DOTALL)
 
@@ -59,7 +60,7 @@ def section(what: Tried, outcomes: Iterable[Outcome]) -> str:
 
 
 def _row(one: Outcome) -> str:
-    cells = (one.check, "–" if one.where == ENGINE else one.where, one.verdict, one.detail)
+    cells = (one.check, "itself" if one.where == ENGINE else one.where, one.verdict, one.detail)
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 
 

@@ -6,12 +6,14 @@ import json
 import re
 import socket
 import time
+import uuid
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from integration.real_engines.engines import CONTEXT, MODEL, Answer, chat, completion, post
 from integration.real_engines.outcomes import NotPossibleError, expect
 from integration.waiting import eventually
+from lbgen.engines import ENGINES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,11 +25,12 @@ COMPLETIONS, CHAT = "/v1/completions", "/v1/chat/completions"
 CHANGING = re.compile(rb'"(?:id|created|system_fingerprint|timings|request_id)": ?(?:"[^"]*"|\d+|\{[^{}]*\})')
 """Members that are others in every answer."""
 WORDS = [{"role": "user", "content": "Tell me about tokens."}]
-STREAM = {"stream": True, "stream_options": {"include_usage": True}}
+STREAM: dict[str, object] = {"stream": True, "stream_options": {"include_usage": True}}
 TOOL: dict[str, Any] = {
     "type": "function",
     "function": {
         "name": "weather",
+        "strict": True,
         "parameters": {
             "type": "object",
             "properties": {"city": {"type": "string", "enum": ["Rome"]}},
@@ -36,30 +39,33 @@ TOOL: dict[str, Any] = {
         },
     },
 }
-LONG_TOKENS = 12_000
-PADDING = {"user": "u" * 20_000}
+LONG_TOKENS = 6_000
+PADDING: dict[str, object] = {"user": "u" * 20_000}
 """Makes a body larger than the buffers that balancers have by default."""
 PREFILL_TOKENS = 4_000
-FREED_S = 60.0
-"""An engine looks after clients between two steps, and a step with long prompts takes seconds here."""
+FREED_S = 20.0
+EARLY_TOKENS, EARLY_S = 400, 15.0
+IDLE_S = 300.0
 
 
 def streams(front: Front, engines: Sequence[Engine]) -> str:
     """Compare streams byte for byte, and see that they trickle."""
-    asked = {COMPLETIONS: completion(60, **STREAM), CHAT: chat(60, WORDS, **STREAM)}
+    asked = {COMPLETIONS: completion(60) | STREAM, CHAT: chat(60, WORDS) | STREAM}
     for path, body in asked.items():
         direct, through = _both(front, engines, path, body)
         expect(_bare(through) == _bare(direct), f"{path}: {_first_difference(through, direct)}")
         expect(through.body.rstrip().endswith(b"data: [DONE]"), f"{path}: no end")
-    long = post(front.port, COMPLETIONS, completion(400, **STREAM))
+    long = post(front.port, COMPLETIONS, completion(400) | STREAM)
     expect(len(long.events) > 100, f"{len(long.events)} events of 400 tokens")
     expect(long.first_s < long.last_s / 3, f"first byte after {long.first_s:.2f} of {long.last_s:.2f} s")
-    return f"the same bytes; the first of 400 tokens after {100 * long.first_s / long.last_s:.0f} % of the time"
+    share = long.first_s / long.last_s
+    return f"the same bytes; the first of 400 tokens after {100 * share:.0f} % of the time"
 
 
 def usage(front: Front, engines: Sequence[Engine]) -> str:
     """Compare the counts at a stream's end with those of a whole answer."""
-    streamed, direct = post(front.port, CHAT, chat(20, WORDS, **STREAM)), post(engines[0].port, CHAT, chat(20, WORDS))
+    streamed = post(front.port, CHAT, chat(20, WORDS) | STREAM)
+    direct = post(engines[0].port, CHAT, chat(20, WORDS))
     counts = [event["usage"] for event in streamed.events if event.get("usage")]
     expect(counts, "no event of the stream has them")
     names = ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -70,12 +76,17 @@ def usage(front: Front, engines: Sequence[Engine]) -> str:
 
 def tools(front: Front, engines: Sequence[Engine]) -> str:
     """Have a tool called, whole and as a stream."""
-    body = chat(200, WORDS, tools=[TOOL], tool_choice="required") | {"ignore_eos": False}
+    body = chat(
+        200, WORDS, tools=[TOOL], tool_choice="required", ignore_eos=False,
+        logit_bias={str(token): -100 for token in engines[0].kind.blanks},
+    )  # fmt: skip
     direct, through = _both(front, engines, CHAT, body)
     expect(_bare(through) == _bare(direct), f"another answer: {_first_difference(through, direct)}")
     calls = through.json["choices"][0]["message"].get("tool_calls")
     if not calls:
-        raise NotPossibleError("random weights call no tool, and this engine does not force a call; same bytes")
+        raise NotPossibleError(
+            "random weights call no tool, and this engine does not force a call; the same bytes as without"
+        )
     expect(json.loads(calls[0]["function"]["arguments"]) == {"city": "Rome"}, f"{calls}")
     streamed = post(front.port, CHAT, body | STREAM)
     pieces = [
@@ -88,22 +99,58 @@ def tools(front: Front, engines: Sequence[Engine]) -> str:
     return "weather(city=Rome), whole and streamed"
 
 
-def aborts(front: Front, engines: Sequence[Engine]) -> str:
-    """Leave six streams, and six long prompts before their first token."""
-    for one in engines:
-        eventually(lambda one=one: one.busy == 0, FREED_S, "the engine is idle before")  # type: ignore[misc]
-    took = []
-    for body in (completion(8000, stream=True), completion(8000, "x" * PREFILL_TOKENS, stream=True)):
-        with abandoned(front.port, 6, body):
-            eventually(lambda: sum(one.busy for one in engines) >= 4, FREED_S, "the engines are busy")
-        took.append(eventually(lambda: sum(one.busy for one in engines) == 0, FREED_S, "they are free again"))
-    return f"six streams freed the engines after {took[0]:.1f} s, six long prompts after {took[1]:.1f} s"
+def leaving(front: Front, engines: Sequence[Engine]) -> str:
+    """Leave six streams in their midst."""
+    _idle(engines)
+    with abandoned(front.port, 6, completion(8000, stream=True)):
+        eventually(lambda: min(_made(one) for one in engines) > 0, FREED_S, "both engines answer")
+        eventually(lambda: sum(one.busy for one in engines) == 6, FREED_S, "they have six streams")
+    took = eventually(lambda: sum(one.busy for one in engines) == 0, FREED_S, "they are free again")
+    return f"the engines were free {took:.1f} s after six streams were left"
+
+
+def leaving_early(front: Front, engines: Sequence[Engine]) -> str:
+    """Leave streams before their first token, through the balancer and without it."""
+    _idle(engines)
+    direct = _left_early(engines[0].port, engines)
+    if direct is None:
+        raise NotPossibleError(
+            "without a balancer, too, this engine goes on to the end of a streamed answer whose client left "
+            "before the first token"
+        )
+    through = _left_early(front.port, engines)
+    expect(through is not None, f"not free after {EARLY_S:.0f} s, without a balancer after {direct:.1f} s")
+    return f"free {through:.1f} s after, without a balancer {direct:.1f} s"
+
+
+def _left_early(port: int, engines: Sequence[Engine]) -> float | None:
+    """Return the time until the engines are free; None when they compute on."""
+    body = completion(EARLY_TOKENS, str(uuid.uuid4()) + "x" * PREFILL_TOKENS, stream=True)
+    with abandoned(port, 4, body):
+        time.sleep(0.05)
+    try:
+        made = sum(map(_made, engines))
+        took = eventually(lambda: sum(one.busy for one in engines) == 0, EARLY_S, "free")
+        return took if sum(map(_made, engines)) - made < EARLY_TOKENS else None
+    except AssertionError:
+        _idle(engines)
+        return None
+
+
+def _made(engine: Engine) -> float:
+    metrics = ENGINES[engine.kind.preset].metrics
+    assert metrics is not None
+    return engine.figure(*metrics.generated)
+
+
+def _idle(engines: Sequence[Engine]) -> None:
+    eventually(lambda: sum(one.busy for one in engines) == 0, IDLE_S, "the engines are idle before")
 
 
 def long_prompts(front: Front, engines: Sequence[Engine]) -> str:
     """Send a prompt whose answer depends on its whole length."""
     prompt = "".join(f"{number} " for number in range(LONG_TOKENS))[:LONG_TOKENS]
-    direct, through = _both(front, engines, COMPLETIONS, completion(8, prompt, **PADDING))
+    direct, through = _both(front, engines, COMPLETIONS, completion(8, prompt) | PADDING)
     expect(through.status == 200, f"{through.status}: {through.body[:200]!r}")
     expect(through.json["usage"]["prompt_tokens"] >= LONG_TOKENS, f"{through.json['usage']}")
     expect(_bare(through) == _bare(direct), f"another answer: {_first_difference(through, direct)}")
@@ -159,5 +206,6 @@ def _bare(answer: Answer) -> bytes:
 
 def _first_difference(one: Answer, other: Answer) -> str:
     left, right = _bare(one), _bare(other)
-    at = next((n for n, pair in enumerate(zip(left, right, strict=False)) if pair[0] != pair[1]), min(len(left), len(right)))
+    pairs = enumerate(zip(left, right, strict=False))
+    at = next((number for number, (a, b) in pairs if a != b), min(len(left), len(right)))
     return f"{left[max(0, at - 20) : at + 60]!r}, direct {right[max(0, at - 20) : at + 60]!r}"

@@ -1,8 +1,7 @@
-"""What balancers and engines do together while requests come: caches, drains, an agent, an engine that dies."""
+"""What balancers and engines do while requests come: caches, drains, an agent, an engine that dies."""
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 import subprocess
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 TENANTS, ROUNDS = 7, 6
 """An odd number of prompts: with an even one round robin sends each to the same server by chance."""
-AGENTS, TURNS = 5, 6
+AGENTS, TURNS = 5, 5
 BETTER = 0.05
 """By how much of all tokens the cache has to help more than under round robin."""
 SOON_S = 30.0
@@ -119,21 +118,19 @@ def _compare(front: Front, engines: Sequence[Engine], strategy: str, traffic: ob
 
 
 def _tenants(port: int) -> None:
-    systems = [f"{uuid.uuid4()} You are a helpful assistant with rules. " * 40 for _ in range(TENANTS)]
+    systems = [f"{uuid.uuid4()} You are a helpful assistant with rules. " * 15 for _ in range(TENANTS)]
     for turn in range(ROUNDS):
         for system in systems:
             _ask(port, [_says("system", system), _says("user", f"Question {turn} {uuid.uuid4()}?")])
 
 
 def _agents(port: int) -> None:
-    common = f"{uuid.uuid4()} You are an agent with tools. " * 20
-    talks = [
-        [_says("system", common), _says("user", f"I am {uuid.uuid4()}. " * 10)] for _ in range(AGENTS)
-    ]
+    common = f"{uuid.uuid4()} You are an agent with tools. " * 10
+    talks = [[_says("system", common), _says("user", f"I am {uuid.uuid4()}. " * 10)] for _ in range(AGENTS)]
     for turn in range(TURNS):
         for talk in talks:
             _ask(port, talk)
-            talk += [_says("assistant", f"Done {turn}."), _says("user", f"{uuid.uuid4()} next. " * 16)]
+            talk += [_says("assistant", f"Done {turn}."), _says("user", f"{uuid.uuid4()} next. " * 8)]
 
 
 def _says(role: str, content: str) -> dict[str, str]:
@@ -178,7 +175,8 @@ def _take_out(front: Front, *, out: bool) -> None:
         front.lbgen("drain" if out else "undrain", "least_conn/gpu-0", *words)
         return
     front.write(state="drain" if out else "up")
-    front.lbgen("apply", "--to", str(front.files), "--reload", f"kill -HUP {front.process.pid}")
+    reload = f"kill -HUP {front.process.pid}"
+    front.lbgen("apply", "--to", str(front.files), "--reload", reload, "--max-change", "50%")
 
 
 def _made(engine: Engine) -> float:
@@ -236,7 +234,8 @@ def agent(front: Front, engines: Sequence[Engine]) -> str:
             time.sleep(FULL_S)
             answers = [_question(port, f"kv_cache/{one.name}") for one in engines]
             page = get(status, "/metrics").body.decode()
-        expect(not load.lost, f"{len(load.lost)} of {len(load.sent)} lost: {[one.what for one in load.lost[:1]]}")
+        lost = [one.what for one in load.lost]
+        expect(not lost, f"{len(lost)} of {len(load.sent)} lost: {lost[:1]}")
     for answer in answers:
         found = re.fullmatch(r"up \d+% maxconn:(\d+)\n", answer)
         expect(found, f"it says {answer!r}")
@@ -251,9 +250,11 @@ def agent(front: Front, engines: Sequence[Engine]) -> str:
 def _agent(front: Front) -> Iterator[tuple[int, int]]:
     file, status = front.folder / "fleet.yaml", free_port()
     port = int(re.findall(r'"agent_port": (\d+)', file.read_text())[0])
-    words = [sys.executable, "-m", "lbgen", "agent", str(file), "--status", f"127.0.0.1:{status}"]
+    words = [sys.executable, "-m", "lbgen", "agent", str(file), "--interval", "500ms"]
     with (front.folder / "agent.log").open("w") as log:
-        process = subprocess.Popen([*words, "--interval", "500ms"], cwd=ROOT, stdout=log, stderr=log, env=os.environ)
+        process = subprocess.Popen(
+            [*words, "--status", f"127.0.0.1:{status}"], cwd=ROOT, stdout=log, stderr=log
+        )
     try:
         eventually(lambda: _answers(status), SOON_S, "the agent answers")
         yield port, status

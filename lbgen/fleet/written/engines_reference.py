@@ -16,8 +16,9 @@ _HEAD = """\
 # Engines
 
 What `engine: NAME` of a pool stands for. It decides which path says whether a model can answer, how long idle
-connections are kept, and where `lbgen agent` reads how busy a server is. What a fleet says itself wins. Those with a
-version under *tried* ran [behind rendered files](../engines-tried.md); what is said of the others is from their sources.
+connections are kept, and where `lbgen agent` reads how busy a server is. What a fleet says itself wins.
+Those with a version under *tried* ran [behind rendered files](../engines-tried.md); what is said of the
+others is from their sources.
 
 This page is made from the table of engines; `pytest tests/fleet --update-golden` writes it anew.
 
