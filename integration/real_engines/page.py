@@ -42,10 +42,19 @@ class Tried(NamedTuple):
 
 def write(path: Path, what: Tried, outcomes: Sequence[Outcome]) -> None:
     """Put an engine's section into the page, in place of the one that was there."""
-    kept = {} if not path.exists() else {_title(one): one for one in _SECTION.findall(path.read_text())}
+    kept = _sections(path)
     kept[what.title] = section(what, outcomes)
     ordered = [kept.pop(f"## {engine.title}") for engine in ENGINES.values() if f"## {engine.title}" in kept]
     path.write_text("\n".join([HEAD, *(f"{one.strip()}\n" for one in (*ordered, *kept.values()))]))
+
+
+def write_predicted(path: Path, what: Tried, lines: Sequence[str]) -> None:
+    """Put what was predicted and measured of an engine at the end of the page, in place of what was there."""
+    title = f"## Predicted: {what.title.removeprefix('## ')}"
+    kept = _sections(path)
+    ran = f"Version {what.version}, on {what.date}; {os.cpu_count()} cores, which servers, balancer and"
+    kept[title] = "\n".join([title, "", f"{ran}\nthe load shared with other programs.", "", *lines])
+    path.write_text("\n".join([HEAD, *(f"{one.strip()}\n" for one in kept.values())]))
 
 
 def section(what: Tried, outcomes: Iterable[Outcome]) -> str:
@@ -62,6 +71,10 @@ def section(what: Tried, outcomes: Iterable[Outcome]) -> str:
 def _row(one: Outcome) -> str:
     cells = (one.check, "itself" if one.where == ENGINE else one.where, one.verdict, one.detail)
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+
+
+def _sections(path: Path) -> dict[str, str]:
+    return {_title(one): one for one in _SECTION.findall(path.read_text())} if path.exists() else {}
 
 
 def _title(text: str) -> str:

@@ -195,8 +195,8 @@ def restart(fronts: Sequence[Front], engines: Sequence[Engine]) -> dict[str, str
     running = [load.__enter__() for load in loads.values()]
     try:
         time.sleep(3)
-        killed = time.monotonic()
         victim.kill()
+        killed = time.monotonic()
         time.sleep(4)
         victim.start()
         took = victim.wait()
@@ -241,7 +241,7 @@ def agent(front: Front, engines: Sequence[Engine]) -> str:
         expect(found, f"it says {answer!r}")
         assert found is not None
         expect(ROOM[0] <= int(found[1]) <= ROOM[1], f"it says {answer!r} of an engine with {SLOTS} places")
-    expect("running" in page, page[:300])
+    expect("lbgen_agent_scrape_failures_total 0\n" in page, page[:300])
     said = " and ".join(f"`{one.strip()}`" for one in dict.fromkeys(answers))
     return f"{said} of engines with {SLOTS} places; {len(load.sent)} answers whole meanwhile"
 

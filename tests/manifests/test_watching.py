@@ -17,7 +17,7 @@ from lbgen.manifests.watching.grafana import PANELS
 from lbgen.manifests.watching.signals import recordings
 from lbgen.secret_values import StandInSecrets
 from lbgen.targets.registry import TARGETS
-from lbgen.targets.telling import MEANINGS
+from lbgen.targets.telling import MEANINGS, PREFIX_HITS
 from tests.manifests.promtool import promtool
 
 TESTS = Path(__file__).parents[1]
@@ -274,3 +274,13 @@ def test_contradictions_are_refused(lbgen, smallest, words, said):
 def test_one_dashboard_can_be_printed(lbgen, smallest):
     words = ("-t", "haproxy", "--set", "metrics.bind=127.0.0.1:8404", "--as", "grafana")
     assert json.loads(lbgen("render", smallest, *words).out)["title"] == "fleet behind HAProxy"
+
+
+def test_an_engine_that_counts_found_and_computed_tokens_has_their_share() -> None:
+    rules = {one.record: one.expr for one in recordings(order_of(kinds("haproxy"), "haproxy"))}
+    (llama,) = [each for each in rules[PREFIX_HITS].split(" or ") if "llamacpp" in each]
+    there, both = llama.split(" / ")
+    assert "llamacpp:prompt_tokens_cached_total" in there
+    assert "llamacpp:prompt_tokens_total" not in there
+    assert both.startswith(f"({there} + ")
+    assert "llamacpp:prompt_tokens_total" in both
