@@ -54,7 +54,7 @@ def main() -> int:
     line.add_argument("--folder", type=Path, default=CACHE, help="where engines are installed (%(default)s)")
     line.add_argument("--page", type=Path, default=ROOT / "docs/engines-tried.md", help="what is written")
     line.add_argument("--target", nargs="+", choices=TARGETS, default=TARGETS)
-    line.add_argument("--check", default="", metavar="WORD", help="only those with it in their name: no page")
+    line.add_argument("--check", default="", metavar="WORD", help="only those with it in their name")
     chosen = line.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # engines end with us
     failed = False
@@ -62,8 +62,7 @@ def main() -> int:
         kind = KINDS[name](chosen.folder.resolve())
         found, versions = tried(kind, chosen.target, chosen.check)
         what = page.Tried(kind.preset, kind.version, kind.origin, _today(), versions)
-        if not chosen.check:
-            page.write(chosen.page, what, found)
+        page.write(chosen.page, what, found)
         failed = failed or any(one.verdict == FAILED for one in found)
     return int(failed)
 

@@ -41,9 +41,14 @@ class Tried(NamedTuple):
 
 
 def write(path: Path, what: Tried, outcomes: Sequence[Outcome]) -> None:
-    """Put an engine's section into the page, in place of the one that was there."""
+    """Put an engine's section into the page, in place of the one that was there.
+
+    Of a run of some checks, the others of the same version stay as they were.
+    """
     kept = _sections(path)
-    kept[what.title] = section(what, outcomes)
+    rows = {_of(row): row for row in _rows(kept.get(what.title, ""), what.version)}
+    rows |= {_of(row): row for row in map(_row, outcomes)}
+    kept[what.title] = section(what, rows.values())
     ordered = [kept.pop(f"## {engine.title}") for engine in ENGINES.values() if f"## {engine.title}" in kept]
     path.write_text("\n".join([HEAD, *(f"{one.strip()}\n" for one in (*ordered, *kept.values()))]))
 
@@ -57,13 +62,13 @@ def write_predicted(path: Path, what: Tried, lines: Sequence[str]) -> None:
     path.write_text("\n".join([HEAD, *(f"{one.strip()}\n" for one in kept.values())]))
 
 
-def section(what: Tried, outcomes: Iterable[Outcome]) -> str:
+def section(what: Tried, rows: Iterable[str]) -> str:
     """Return a section."""
     balancers = ", ".join(f"{name} {version}" for name, version in what.balancers.items())
     lines = [
         what.title, "",
         f"Version {what.version} ({what.origin}), on {what.date}; {balancers}; {os.cpu_count()} cores.", "",
-        "| check | behind | result | what was seen |", "|---|---|---|---|", *map(_row, outcomes),
+        "| check | behind | result | what was seen |", "|---|---|---|---|", *rows,
     ]  # fmt: skip
     return "\n".join(lines)
 
@@ -71,6 +76,17 @@ def section(what: Tried, outcomes: Iterable[Outcome]) -> str:
 def _row(one: Outcome) -> str:
     cells = (one.check, "itself" if one.where == ENGINE else one.where, one.verdict, one.detail)
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+
+
+def _rows(text: str, version: str) -> list[str]:
+    """Return the rows of a section, if it is of this version."""
+    if f"\nVersion {version} (" not in text:
+        return []
+    return [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| check ")]
+
+
+def _of(row: str) -> tuple[str, ...]:
+    return tuple(row.split(" | ")[:2])
 
 
 def _sections(path: Path) -> dict[str, str]:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from integration.real_engines.engines import SLOTS, chat, completion, get, post
+from integration.real_engines.engines import CONTEXT, SLOTS, chat, completion, get, post
 from integration.real_engines.fronts import ROOT
 from integration.real_engines.outcomes import NotPossibleError, expect
 from integration.real_engines.through import CHAT, COMPLETIONS
@@ -33,6 +33,8 @@ AGENTS, TURNS = 5, 5
 BETTER = 0.05
 """By how much of all tokens the cache has to help more than under round robin."""
 SOON_S = 30.0
+STREAM_S = 12.0
+"""For how long a stream should last that a drain waits for."""
 FULL_S = 40.0
 """The agent learns an engine's limit from 15 s in which it was full."""
 ROOM = (SLOTS, SLOTS + 3)
@@ -127,10 +129,14 @@ def _tenants(port: int) -> None:
 def _agents(port: int) -> None:
     common = f"{uuid.uuid4()} You are an agent with tools. " * 10
     talks = [[_says("system", common), _says("user", f"I am {uuid.uuid4()}. " * 10)] for _ in range(AGENTS)]
-    for turn in range(TURNS):
-        for talk in talks:
-            _ask(port, talk)
-            talk += [_says("assistant", f"Done {turn}."), _says("user", f"{uuid.uuid4()} next. " * 8)]
+
+    def talk(messages: list[dict[str, str]]) -> None:
+        for turn in range(TURNS):
+            _ask(port, messages)
+            messages += [_says("assistant", f"Done {turn}."), _says("user", f"{uuid.uuid4()} next. " * 8)]
+
+    with ThreadPoolExecutor(AGENTS) as threads:
+        list(threads.map(talk, talks))
 
 
 def _says(role: str, content: str) -> dict[str, str]:
@@ -146,7 +152,7 @@ def drain(front: Front, engines: Sequence[Engine]) -> str:
     """Drain a server with streams on it: they end whole, new ones go elsewhere, and it comes back."""
     first, other = engines
     with ThreadPoolExecutor(6) as threads:
-        body = completion(3000, stream=True)
+        body = completion(_lasting(first), stream=True)
         begun = [threads.submit(post, front.port, COMPLETIONS, body) for _ in range(6)]
         eventually(lambda: min(first.busy, other.busy) > 0, SOON_S, "both have streams")
         on_it = first.busy
@@ -166,6 +172,13 @@ def drain(front: Front, engines: Sequence[Engine]) -> str:
 
     took = eventually(back, SOON_S, "it gets requests again")
     return f"{on_it:.0f} streams on it ended whole, no new request came; back {took:.1f} s after"
+
+
+def _lasting(engine: Engine) -> int:
+    """Return how many tokens take about `STREAM_S`."""
+    begin = time.monotonic()
+    post(engine.port, COMPLETIONS, completion(40))
+    return min(CONTEXT // 2, max(100, round(40 * STREAM_S / (time.monotonic() - begin))))
 
 
 def _take_out(front: Front, *, out: bool) -> None:
@@ -191,7 +204,7 @@ def restart(fronts: Sequence[Front], engines: Sequence[Engine]) -> dict[str, str
     Return what each balancer's clients saw, or raise `AssertionError`.
     """
     victim = engines[0]
-    loads = {one.target: Load(one.port, parallel=3, tokens=100) for one in fronts}
+    loads = {one.target: Load(one.port, parallel=3, tokens=40) for one in fronts}
     running = [load.__enter__() for load in loads.values()]
     try:
         time.sleep(3)
@@ -230,7 +243,7 @@ def agent(front: Front, engines: Sequence[Engine]) -> str:
     if why := front.refused.get("kv_cache"):
         raise NotPossibleError(why)
     with _agent(front) as (port, status):
-        with Load(front.ports["kv_cache"], parallel=3 * SLOTS, tokens=300) as load:
+        with Load(front.ports["kv_cache"], parallel=3 * SLOTS, tokens=100) as load:
             time.sleep(FULL_S)
             answers = [_question(port, f"kv_cache/{one.name}") for one in engines]
             page = get(status, "/metrics").body.decode()

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from integration.real_engines.page import versions
 from lbgen.engines import ENGINES
 from lbgen.fleet.written.engines_reference import engines_markdown
 
 if TYPE_CHECKING:
     import pytest
 
-TRIED = Path(__file__).parents[2] / "docs" / "engines-tried.md"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "engines.md"
 
 
@@ -29,9 +27,3 @@ def test_every_engine_has_its_section_and_its_metrics() -> None:
     for engine in ENGINES.values():
         for name in engine.metrics.running if engine.metrics else ():
             assert f"`{name}`" in text
-
-
-def test_the_table_says_which_engines_were_tried() -> None:
-    tried = {title: f"{version} on {day}" for title, version, day in versions(TRIED.read_text())}
-    assert tried
-    assert {engine.title: engine.tried for engine in ENGINES.values() if engine.tried} == tried
