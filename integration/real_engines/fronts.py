@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from integration import envoy_site
 from integration.real_engines.engines import SLOTS, get
+from integration.real_engines.tap import Tap
 from integration.waiting import eventually
 from lbgen.checker.programs import Choice, version_here
 from lbgen.fleet.load import load
@@ -34,6 +35,7 @@ STRATEGIES: Mapping[str, object] = {
     "kv_cache": "kv_cache",
 }
 """By the name of the pool; the first is for all that is not about a strategy."""
+TAPPED = "tapped"
 PATIENCE_S = 60.0
 
 
@@ -47,6 +49,8 @@ class Front(NamedTuple):
     """Strategies that this target does not have, with the reason that lbgen gives."""
     folder: Path
     process: subprocess.Popen[bytes]
+    tap: Tap
+    """Before the first engine, for requests to the port `TAPPED`."""
 
     @property
     def port(self) -> int:
@@ -62,7 +66,8 @@ class Front(NamedTuple):
         """Write the fleet file with keys for the first server."""
         file = self.folder / "fleet.yaml"
         fleet = json.loads(file.read_text())
-        for pool in fleet["pools"].values():
+        for name in self.ports.keys() - {TAPPED}:
+            pool = fleet["pools"][name]
             pool["servers"][0] = {**pool["servers"][0], **server}
         file.write_text(json.dumps(fleet))
 
@@ -93,21 +98,23 @@ def front(target: str, engines: Sequence[Engine], folder: Path) -> Iterator[Fron
     assert version is not None, f"{target} is not installed here"
     refused = {name: why for name in STRATEGIES if (why := _refusal(target, version, name))}
     offered = [name for name in STRATEGIES if name not in refused]
-    ports = {name: free_port() for name in offered}
+    ports = {name: free_port() for name in (*offered, TAPPED)}
     place = folder / target
-    fleet = _fleet(engines, ports) | {"targets": {target: _settings(target, version, place, folder)}}
-    (folder / "fleet.yaml").write_text(json.dumps(fleet))
-    with (folder / f"{target}.log").open("w") as log:
-        made = Front(target, version, ports, refused, folder, None)  # type: ignore[arg-type]  # not yet
+    with Tap(engines[0]) as tap, (folder / f"{target}.log").open("w") as log:
+        fleet = _fleet(engines, ports, tap) | {"targets": {target: _settings(target, version, place, folder)}}
+        (folder / "fleet.yaml").write_text(json.dumps(fleet))
+        made = Front(target, version, ports, refused, folder, None, tap)  # type: ignore[arg-type]  # not yet
         made.lbgen("render", "-o", str(folder))
         process = subprocess.Popen(command(target, place), stdout=log, stderr=log, cwd=place)
-    try:
-        eventually(lambda: process.poll() is not None or _live(made.port), PATIENCE_S, f"{target} answers")
-        assert process.poll() is None, (folder / f"{target}.log").read_text()[-2000:]
-        yield made._replace(process=process)
-    finally:
-        process.terminate()
-        process.wait(30)
+        try:
+            eventually(
+                lambda: process.poll() is not None or _live(made.port), PATIENCE_S, f"{target} answers"
+            )
+            assert process.poll() is None, (folder / f"{target}.log").read_text()[-2000:]
+            yield made._replace(process=process)
+        finally:
+            process.terminate()
+            process.wait(30)
 
 
 def _live(port: int) -> bool:
@@ -126,14 +133,16 @@ def _settings(target: str, version: str, place: Path, folder: Path) -> dict[str,
     return settings
 
 
-def _fleet(engines: Sequence[Engine], ports: Mapping[str, int]) -> dict[str, Any]:
+def _fleet(engines: Sequence[Engine], ports: Mapping[str, int], tap: Tap) -> dict[str, Any]:
     servers = [{"address": f"127.0.0.1:{one.port}", "name": one.name} for one in engines]
     pool = {
         "engine": engines[0].kind.preset, "servers": servers, "max_in_flight": 4 * SLOTS,
         "health": {"interval": "500ms", "fall": 2, "rise": 1},
     }  # fmt: skip
+    pools = {name: {**pool, "strategy": _strategy(name)} for name in ports if name != TAPPED}
+    tapped = {**pool, "servers": [{"address": f"127.0.0.1:{tap.port}", "name": "tap"}], "health": False}
     return {
-        "pools": {name: {**pool, "strategy": _strategy(name)} for name in ports},
+        "pools": {**pools, TAPPED: tapped},
         "listeners": {
             name: {"bind": f"127.0.0.1:{port}", "routes": [{"pool": name}]} for name, port in ports.items()
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import socket
 import subprocess
@@ -35,7 +36,7 @@ BETTER = 0.05
 SOON_S = 30.0
 STREAM_S = 12.0
 """For how long a stream should last that a drain waits for."""
-FULL_S = 40.0
+FULL_S = 60.0
 """The agent learns an engine's limit from 15 s in which it was full."""
 ROOM = (SLOTS, SLOTS + 3)
 """Of what the agent may say of an engine with so many places: a little more, so that none stays empty."""
@@ -51,7 +52,7 @@ class Sent(NamedTuple):
 
 
 class Load:
-    """Streams one after another from so many clients, until it is stopped."""
+    """Streams of about so many tokens one after another from some clients, until it is stopped."""
 
     def __init__(self, port: int, *, parallel: int, tokens: int) -> None:
         self.sent: list[Sent] = []
@@ -62,9 +63,9 @@ class Load:
     def _run(self) -> None:
         port, tokens = self._asked
         while not self._stop.is_set():
-            begun = time.monotonic()
+            begun, length = time.monotonic(), round(tokens * random.uniform(0.5, 1.5))
             try:
-                got = post(port, COMPLETIONS, completion(tokens, stream=True))
+                got = post(port, COMPLETIONS, completion(length, stream=True))
                 whole = got.status == 200 and got.body.rstrip().endswith(b"data: [DONE]")
                 what = f"{got.status} {got.body[-200:]!r}"
             except OSError as error:
@@ -243,7 +244,7 @@ def agent(front: Front, engines: Sequence[Engine]) -> str:
     if why := front.refused.get("kv_cache"):
         raise NotPossibleError(why)
     with _agent(front) as (port, status):
-        with Load(front.ports["kv_cache"], parallel=3 * SLOTS, tokens=100) as load:
+        with Load(front.ports["kv_cache"], parallel=4 * SLOTS, tokens=150) as load:
             time.sleep(FULL_S)
             answers = [_question(port, f"kv_cache/{one.name}") for one in engines]
             page = get(status, "/metrics").body.decode()
