@@ -88,7 +88,7 @@ class Probing:
     async def run(self) -> Probes:
         """Probe, from the cheapest to the most expensive; what the time allows is returned."""
         self._begin = time.monotonic()
-        async with session() as self._client:
+        async with session(fresh=True) as self._client:  # engines close idle ones as they like
             self.model = self.model or await self._first_model()
             self.note(f"calibrating {self.model} at {self.url}")
             first = await self._ask(WARM_WORDS, ANSWER_TOKENS)  # which may load or compile something, too

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -67,6 +68,31 @@ def test_an_engine_that_fails_is_named(with_lab, fault, says, path):
 
     with pytest.raises(LbgenError, match=rf"127\.0\.0\.1.*{says}"):
         with_lab(run)
+
+
+def test_an_engine_that_closes_kept_connections():
+    """As llama.cpp's does after 5 s or 100 requests: a request may be on its way just then."""
+
+    async def serve(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        size = [line.split(b":")[1] for line in head.lower().split(b"\r\n") if b"content-length" in line]
+        await reader.readexactly(int(size[0]) if size else 0)
+        if head.startswith(b"GET"):
+            body = json.dumps({"data": [{"id": "tiny"}]}).encode()
+        else:
+            body = b"".join(b'data: {"choices": [{"text": "x"}]}\n\n' for _ in range(2)) + b"data: [DONE]\n\n"
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        await reader.read(1)  # the next request, or the client's end
+        writer.close()
+
+    async def run():
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        async with server:
+            one = probing(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", in_flight=1)
+            await one.run()
+            return one.cost.requests
+
+    assert asyncio.run(run()) > 10
 
 
 def test_nobody_there():
