@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from integration.real_engines import page
 from integration.real_engines.__main__ import CACHE
-from integration.real_engines.engines import KINDS, MODEL, pair
+from integration.real_engines.engines import KINDS, MODEL, SLOTS, pair
 from integration.real_engines.fronts import ROOT, Front, front
 from integration.real_engines.through import CHAT
 from lbgen.lab.load import Planned, Result, percentile, run
@@ -81,7 +81,16 @@ def main() -> None:
 def calibrated(engine: Engine, folder: Path) -> Path:
     """Return a profile of one server."""
     profile = folder / "measured.yaml"
-    words = ["--max-in-flight", "8", "--prompt-tokens", "2048", "--time-limit", "3m", "-o", str(profile)]
+    words = [
+        "--max-in-flight",
+        str(2 * SLOTS),
+        "--prompt-tokens",
+        "2048",
+        "--time-limit",
+        "3m",
+        "-o",
+        str(profile),
+    ]
     _lbgen("calibrate", f"http://127.0.0.1:{engine.port}", *words)
     print(profile.read_text(), flush=True)
     return profile
