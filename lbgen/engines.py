@@ -151,6 +151,7 @@ _ENGINES = (
             "vllm/engine/arg_utils.py: max_num_seqs by usage context",
             "vllm/v1/metrics/loggers.py: names of gauges, counters and histograms",
         ),
+        tried="0.32.0+cpu on 2026-11-30",
     ),
     Engine(
         name="sglang",
