@@ -73,9 +73,10 @@ def main() -> None:
         profile = calibrated(engines[0], folder)
         balancer = stack.enter_context(front("haproxy", engines, folder))
         cases = [one for strategy in STRATEGIES for one in predicted(balancer, strategy, profile)]
+        text = profile.read_text()
         found = [one._replace(measured=asyncio.run(measured(balancer, one))) for one in cases]
     what = page.Tried(kind.preset, kind.version, kind.origin, str(datetime.now(UTC).date()), {})
-    page.write_predicted(chosen.page, what, list(_lines(found, profile.read_text())))
+    page.write_predicted(chosen.page, what, list(_lines(found, text)))
 
 
 def calibrated(engine: Engine, folder: Path) -> Path:
