@@ -18,21 +18,12 @@ if TYPE_CHECKING:
 
     from integration.envoy_site import MockServer
 
-SECRETS = {"ONE": "sk-one", "TWO": "sk-two", "ENGINE": "engine-key"}
+SECRETS = {"ONE": "sk-one", "TWO": "sk-two", "OPS": "sk-ops", "ENGINE": "engine-key"}
 PORTS = (
-    "routes",
-    "shared",
-    "trusted",
-    "keyed",
-    "closed",
-    "bodies",
-    "limited",
-    "cors",
-    "narrow",
-    "exempt",
-    "metrics",
-)
-SERVERS = ("a", "b", "spare")
+    "routes", "shared", "trusted", "keyed", "closed", "bodies", "limited", "cors", "exempt", "metrics",
+    "narrow", "proxied", "run", "asking",
+)  # fmt: skip
+SERVERS = ("a", "b", "spare", "door")
 TO_A = [{"pool": "a"}]
 FIELDS = {
     "size": "prompt_bytes", "most": "max_tokens", "asked": "model", "from": "client_address",
@@ -46,9 +37,6 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
     at = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
     where = {name: f"127.0.0.1:{server.port}" for name, server in servers.items()}
     plain = {"engine": "vllm", "health": False}
-    # Envoy looks at no query.
-    asked = [{"path": "/asked", "query": {"kind": "b*"}, "pool": "b"}] if target != "envoy" else []
-    form = [{"path": "/form", "form": {"kind-of": "b*"}, "pool": "b"}] if target != "envoy" else []
     return {
         "pools": {
             "a": {
@@ -58,10 +46,12 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
             },
             "b": {**plain, "servers": [where["b"]], "host_header": "inference.internal"},
             "named": {**plain, "servers": [f"localhost:{servers['spare'].port}"], "host_header": "backend"},
+            "run": {**plain, "servers": [where["a"]], "admin": {"clients": ["ops", "10.0.0.0/8"]}},
             "dead": {"engine": "vllm", "servers": ["127.0.0.1:1"], "health": False},
         },
         "metrics": {"bind": at["metrics"]},
-        "clients": {"one": {"key": "env:ONE"}, "two": {"key": "env:TWO", "pools": ["b"]}},
+        "clients": {"one": {"key": "env:ONE"}, "two": {"key": "env:TWO", "pools": ["b"]},
+                    "ops": {"key": "env:OPS"}},
         **({} if target == "envoy" else {"logs": {"fields": FIELDS}}),
         "listeners": {
             "routes": {
@@ -75,7 +65,7 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
                     {"path": "/none", "respond": {"status": 204}},
                     {"path": "/post", "method": "POST", "pool": "b"},
                     {"path": "/tier", "header": {"X-Tier": "gold"}, "pool": "b"},
-                    *asked,
+                    {"path": "/asked", "query": {"kind": "b*"}, "pool": "b"},
                     {"path": "/ws", "websocket": True, "pool": "b"},
                     {"path": "/ws", "pool": "a"},
                     {"path": "/dead", "pool": "dead"},
@@ -96,6 +86,12 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
                                                          *TO_A]},
             "keyed": {"bind": at["keyed"], "auth": {"clients": "all", "upstream": {"set": "env:ENGINE"}},
                       "routes": [{"path": "/b", "pool": "b"}, *TO_A]},
+            "run": {"bind": at["run"], "auth": {"clients": "all"},
+                    "routes": [{"path": "/run", "strip_prefix": True, "pool": "run"},
+                               {"model": "big-*", "pool": "b"}, {"model": "small", "pool": "a"}]},
+            "proxied": {"bind": at["proxied"], "auth": "none", "accept_proxy": True,
+                        "trusted_proxies": ["127.0.0.1"], "routes": TO_A},
+            **({} if target == "haproxy" else {"asking": asking(at["asking"], where["door"])}),
             "exempt": {"bind": at["exempt"], "routes": TO_A,
                        "auth": {"clients": "all", "except": ["127.0.0.0/8"]}},
             "closed": {"bind": at["closed"], "auth": "none", "allow": ["10.0.0.0/8"], "routes": TO_A},
@@ -107,7 +103,9 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
                     {"path": "/size", "pool": "a"},
                     {"path": "/many", "max_tokens_over": 10, "pool": "b"},
                     {"path": "/many", "pool": "a"},
-                    *form,
+                    *({"path": "/azure/{model}", "strip_prefix": True, "add_prefix": "/v1", "model": model,
+                       "pool": pool} for model, pool in (("big-*", "b"), ("small", "a"))),
+                    {"path": "/form", "form": {"kind-of": "b*"}, "pool": "b"},
                     {"model": "big-*", "pool": "b"},
                     {"model": ["small", "tiny"], "pool": "a"},
                 ],
@@ -125,6 +123,12 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
                                  "response_headers": {"set": {"X-Level": "route"}}}, *TO_A]},
         },
     }  # fmt: skip
+
+
+def asking(bind: str, door: str) -> dict[str, Any]:
+    """Return a listener that asks a service, which HAProxy does not."""
+    external = {"url": f"http://{door}/check?by=lb", "forward": ["Authorization", "X-Team"]}
+    return {"bind": bind, "auth": {"external": external}, "routes": TO_A}
 
 
 @pytest.fixture(scope="module", params=TARGETS)
@@ -164,9 +168,6 @@ ENVOY = {
     "/v1/./x": {"status": 200, "code": "", "server": "a", "seen": "/v1/x"},
     "/v1/..": {"status": 404, "code": "not_found"},
     "/v1/%2e%2e/x": {"status": 404, "code": "not_found"},
-    # It looks at no query.
-    **{f"/asked?{query}": {"status": 404, "code": "not_found", "server": ""} for query in
-       ("kind=best", "x=1&kind=b", "kind=b&kind=c")},
 }  # fmt: skip
 """What is otherwise on Envoy, by path."""
 
@@ -240,10 +241,15 @@ def test_a_query_decides_where_it_is_looked_at(site: Site, way: Way) -> None:
     check(site, "routes", way)
 
 
+def test_no_tunnel_is_made(site: Site) -> None:
+    got = site.ask("routes", "site.org:80", "CONNECT", host="site.org:80")
+    assert (got.status, got.code, got.seen) == (405, "method_not_allowed", None)
+
+
 def test_a_header_that_decides_comes_once(site: Site) -> None:
     twice = (("X-Tier", "gold"), ("X-Tier", "gold"))
-    # HAProxy refuses it. NGINX 1.22 and Envoy compare the first, later NGINX what they make joined.
-    way = Way("/tier", status=400, code="bad_request") if site.target == "haproxy" else Way("/tier", "b")
+    # HAProxy and Envoy refuse it. NGINX 1.22 compares the first, later NGINX what they make joined.
+    way = Way("/tier", "b") if site.target == "nginx" else Way("/tier", status=400, code="bad_request")
     check(site, "routes", way._replace(headers=twice))
 
 
@@ -336,7 +342,7 @@ def test_a_clients_own_id_is_kept_where_it_is_harmless(site: Site) -> None:
     for kept in ("abc.1:/+=-_Z", "x" * 128):
         got = site.ask("routes", "/v1", headers={"X-Request-Id": kept})
         assert (got.headers["x-request-id"], got.sent("X-Request-Id")) == (kept, kept)
-    for odd in ("", "two words", '"quoted"', "x" * 129) if site.target != "envoy" else ():
+    for odd in ("", "two words", '"quoted"', "x" * 129):
         got = site.ask("routes", "/v1", headers={"X-Request-Id": odd})
         assert got.headers["x-request-id"] == got.sent("X-Request-Id")
         assert re.fullmatch(r"[0-9a-f-]{32,36}", got.headers["x-request-id"])
@@ -363,6 +369,8 @@ def test_what_a_client_claims_of_itself_is_not_believed(site: Site) -> None:
         ({}, "X-Real-IP", "127.0.0.1"),
         ({"X-Forwarded-Proto": "https"}, "X-Forwarded-Proto", "https"),
         ({"X-Forwarded-Proto": "gopher"}, "X-Forwarded-Proto", "http"),
+        ({"X-Forwarded-Prefix": "/outer"}, "X-Forwarded-Prefix", "/outer"),
+        ({"X-Forwarded-For": "203.0.113.9, unknown"}, "X-Forwarded-Proto", "http"),
         ({}, "X-Forwarded-Proto", "http"),
         ({"X-Forwarded-Host": "pub.org:8443"}, "X-Forwarded-Host", "pub.org:8443"),
         ({"X-Forwarded-Host": "a b/c"}, "X-Forwarded-Host", "site.org"),
@@ -373,17 +381,12 @@ def test_what_a_client_claims_of_itself_is_not_believed(site: Site) -> None:
 def test_what_a_trusted_proxy_says_is_believed(
     site: Site, claims: dict[str, str] | tuple[tuple[str, str], ...], name: str, seen: str
 ) -> None:
-    if site.target == "envoy":  # which tells its own of both
-        seen = {"gopher": "gopher", "pub.org:8443": "site.org"}.get(dict(claims).get(name, ""), seen)
     if site.target == "nginx" and len(claims) > 1:  # 1.22 knows of the first alone
         seen = claims[0][1] if isinstance(claims, tuple) else seen
     assert site.ask("trusted", "/x", headers=claims).sent(name) == seen
 
 
 def test_a_server_is_told_which_prefix_was_taken_off(site: Site) -> None:
-    if site.target == "envoy":  # which tells it nothing
-        assert site.ask("routes", "/strip/x").sent("X-Forwarded-Prefix") is None
-        return
     assert site.ask("routes", "/strip/x").sent("X-Forwarded-Prefix") == "/strip"
     outer = site.ask("trusted", "/s/x", headers={"X-Forwarded-Prefix": "/outer"})
     assert outer.sent("X-Forwarded-Prefix") == "/outer/s"
@@ -448,6 +451,80 @@ def test_a_key_opens_what_its_client_may_use(site: Site, way: Way) -> None:
         assert (got.sent("Authorization"), got.sent("X-Api-Key")) == ("Bearer engine-key", None)
     if way.status == 401:
         assert got.headers["www-authenticate"] == "Bearer"
+
+
+ADMIN = "/run/v1/load_lora_adapter"
+RUN = (
+    Way(ADMIN, status=401, code="invalid_api_key", method="POST"),
+    Way(ADMIN, status=403, code="admin_path_refused", method="POST", headers=(("X-Api-Key", "sk-one"),)),
+    Way(ADMIN, "a", ADMIN.removeprefix("/run"), method="POST", headers=(("X-Api-Key", "sk-ops"),)),
+    Way("/run/v1/chat", "a", "/v1/chat", method="POST", headers=(("X-Api-Key", "sk-one"),)),
+    Way("/run/v1/chat", status=403, code="forbidden", method="POST", headers=(("X-Api-Key", "sk-two"),)),
+)
+
+
+@pytest.mark.parametrize("way", RUN, ids=lambda way: f"{way.path} {way.headers} {way.status}")
+def test_who_may_run_an_engine(site: Site, way: Way) -> None:
+    check(site, "run", way)
+
+
+@pytest.mark.parametrize(
+    ("key", "model", "server", "code"),
+    [("two", "big-7b", "b", ""), ("two", "small", "", "forbidden"), ("one", "small", "a", ""),
+     ("none", "small", "", "invalid_api_key")],
+)  # fmt: skip
+def test_a_client_keeps_to_its_pools_where_bodies_decide(
+    site: Site, key: str, model: str, server: str, code: str
+) -> None:
+    body, headers = json.dumps({"model": model}).encode(), {"X-Api-Key": f"sk-{key}"}
+    got = site.ask("run", "/v1/chat/completions", "POST", body, headers)
+    assert (got.headers.get("x-mock", ""), got.code) == (server, code)
+
+
+ASKED = (
+    (200, "a", 200, ""), (202, "a", 200, ""), (401, "", 401, "invalid_api_key"), (403, "", 403, "forbidden"),
+    (500, "", 500, "internal_error"), (404, "", 500, "internal_error"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "server", "status", "code"), ASKED)
+def test_a_service_says_who_comes_in(site: Site, said: int, server: str, status: int, code: str) -> None:
+    if site.target == "haproxy":
+        return  # which asks nobody
+    door = site.servers["door"]
+    door.status, door.pieces = said, 0
+    before = len(door.seen)
+    headers = {"Authorization": "Bearer x", "X-Team": "t", "X-Own": "o", "X-Request-Id": "asked-1"}
+    got = site.ask("asking", "/v1/x?y=1", "POST", b"question", headers)
+    assert (got.status, got.headers.get("x-mock", "") * (status == 200), got.code) == (status, server, code)
+    [asked] = door.seen[before:]
+    assert (asked.method, asked.path, asked.body) == ("GET", "/check?by=lb", b"")
+    assert asked.headers.items() >= {
+        "authorization": "Bearer x", "x-team": "t", "x-original-method": "POST",
+        "x-original-uri": "/v1/x?y=1", "x-real-ip": "127.0.0.1", "x-request-id": "asked-1",
+    }.items()  # fmt: skip
+    assert "x-own" not in asked.headers
+    if server:
+        seen = site.servers["a"].seen[-1]
+        assert (seen.body, seen.headers.get("authorization")) == (b"question", None)
+
+
+@pytest.mark.parametrize(("peer", "address"), [("127.0.0.1", "203.0.113.7"), ("127.0.0.9", "127.0.0.9")])
+def test_who_a_proxy_says_it_speaks_for_is_believed_of_trusted_ones(
+    site: Site, peer: str, address: str
+) -> None:
+    # HAProxy expects the PROXY protocol of trusted ones alone.
+    said = b"PROXY TCP4 203.0.113.7 203.0.113.8 1111 80\r\n"
+    head = said if peer == "127.0.0.1" or site.target != "haproxy" else b""
+    request = b"GET /v1 HTTP/1.1\r\nHost: site.org\r\nConnection: close\r\nX-Forwarded-Proto: https\r\n\r\n"
+    place = ("127.0.0.1", site.ports["proxied"])
+    with socket.create_connection(place, timeout=10, source_address=(peer, 0)) as connection:
+        connection.sendall(head + request)
+        answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 200"), answer
+    seen = site.servers["a"].seen[-1].headers
+    assert (seen["x-real-ip"], seen["x-forwarded-for"]) == (address, address)
+    assert seen["x-forwarded-proto"] == ("https" if peer == "127.0.0.1" else "http")
 
 
 def test_addresses_that_are_not_allowed_are_refused(site: Site) -> None:
@@ -541,6 +618,9 @@ BODIES = (
      "model_not_readable"),
     Sent("/v1/audio/transcriptions", b"model=tiny&x=1", FORM, "a", 200, ""),
     Sent("/v1/audio/transcriptions", b"model=tiny&model=big-1", FORM, "", 400, "invalid_form"),
+    Sent("/v1/x?model=tiny", b"", (), "a", 200, ""),
+    Sent("/v1/models/big-3", b"", (), "b", 200, ""),
+    Sent("/v1/responses/r1", b"", (), "", 404, "object_of_a_server"),
     Sent("/size", b'{"x":"' + b"x" * 93 + b'"}', JSON, "b", 200, ""),
     Sent("/size", b'{"x":"' + b"x" * 92 + b'"}', JSON, "a", 200, ""),
     Sent("/size", b'{"x":"' + b"x" * 42 + b'"}', JSON, "a", 200, ""),
@@ -554,8 +634,6 @@ BODIES = (
 
 @pytest.mark.parametrize("sent", BODIES, ids=lambda one: f"{one.path} {one.body[:30]!r} {one.code}")
 def test_a_body_decides(site: Site, sent: Sent) -> None:
-    if site.target == "envoy" and sent.headers == FORM:  # which reads JSON alone
-        sent = sent._replace(server="", status=415, code="unsupported_form")
     got = site.ask("bodies", sent.path, "POST", sent.body, sent.headers)
     assert (got.status, got.headers.get("x-mock", ""), got.code) == (sent.status, sent.server, sent.code), got
     if got.seen is not None:
@@ -578,9 +656,17 @@ def test_what_one_server_made_is_told_from_what_is_nowhere(site: Site, path: str
     assert (named.status, named.code) == (404, "model_not_found")
 
 
+def test_a_model_in_the_path_decides_and_is_taken_off(site: Site) -> None:
+    for model, server in (("small", "a"), ("big-7b", "b")):
+        got = site.ask("bodies", f"/azure/{model}/chat?v=1", "POST", b"{}", JSON)
+        assert got.headers.get("x-mock") == server, got
+        assert got.seen is not None
+        assert (got.seen.path, got.sent("X-Forwarded-Prefix")) == ("/v1/chat?v=1", f"/azure/{model}")
+    assert site.ask("bodies", "/azure/other/chat", "POST", b"{}", JSON).code == "model_not_found"
+
+
 def test_a_field_of_a_form_decides_by_its_whole_name(site: Site) -> None:
-    """Envoy reads no forms, and has no such route."""
-    for name, server in (("kind-of", "b" if site.target != "envoy" else ""), ("kind_of", "")):
+    for name, server in (("kind-of", "b"), ("kind_of", "")):
         got = site.ask("bodies", "/form", "POST", f"{name}=best".encode(), FORM)
         assert got.headers.get("x-mock", "") == server
 

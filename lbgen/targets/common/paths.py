@@ -43,6 +43,11 @@ def objects_regex() -> str:
     return f"^(?:{'|'.join(kept)})"
 
 
+def lua_pattern(text: str) -> str:
+    """Return a pattern of Lua that matches just this text."""
+    return "".join(c if c.isalnum() or c in "/_" else f"%{c}" if c.isascii() else c for c in text)
+
+
 def compared(path: str) -> str:
     """Return a route's path as it is compared: escapes decoded once, runs of slashes as one.
 

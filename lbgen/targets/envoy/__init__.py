@@ -37,6 +37,7 @@ class Envoy:
         usual=False,
         one_file=True,
         watches=True,
+        proxy_from_all=True,
     )
 
     @property

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lbgen.targets.envoy.language.words import Node
     from lbgen.targets.spec import Secrets
 
-KEYS_SCRIPT, BODY_SCRIPT = "secrets/keys", "body"
+KEYS_SCRIPT, BODY_SCRIPT, EXTERNAL_SCRIPT, SUBPATH_SCRIPT = "secrets/keys", "body", "external", "subpath"
 """The scripts' files, without endings: YAML that Envoy watches, or Lua beside one file of everything."""
 METRICS_FILE = "secrets/metrics.htpasswd"
 

@@ -9,13 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.targets.common.answers import ANSWERS, files_mark, live_body
+from lbgen.targets.common.paths import LISTED, lua_pattern, model_paths
 from lbgen.targets.common.service import drop_in
-from lbgen.targets.envoy.assembly import BODY_SCRIPT, KEYS_SCRIPT, METRICS_FILE, Assembly
+from lbgen.targets.envoy.assembly import (
+    BODY_SCRIPT,
+    EXTERNAL_SCRIPT,
+    KEYS_SCRIPT,
+    METRICS_FILE,
+    SUBPATH_SCRIPT,
+    Assembly,
+)
 from lbgen.targets.envoy.features import has
-from lbgen.targets.envoy.guards.auth import digests, upstream_values, value_name
+from lbgen.targets.envoy.guards.auth import digests, external_clusters, upstream_values, value_name
 from lbgen.targets.envoy.language.words import Node, socket
 from lbgen.targets.envoy.language.yaml_lines import lines, quote, quote_lua
-from lbgen.targets.envoy.listeners.filters import SCRIPTS, reads_bodies
+from lbgen.targets.envoy.listeners.filters import SCRIPTS, reads_bodies, takes_off
 from lbgen.targets.envoy.listeners.inner import (
     INTERNAL,
     metrics_listener,
@@ -67,7 +75,7 @@ class _Whole:
         if made.fleet.metrics:
             table = metrics_table(made)
             self.tables[table["name"]] = table
-        self.clusters = [*clusters(made), *around]
+        self.clusters = [*clusters(made), *external_clusters(made), *around]
         self.hides_clusters = made.took_secrets()
         made.file("clusters.yaml", hidden=self.hides_clusters)
         self.listeners = [
@@ -191,28 +199,34 @@ def _command(made: Assembly) -> str:
 def _scripts(made: Assembly) -> Iterator[Output]:
     """Yield the scripts, in files of their own, and the password file."""
     if any(reads_bodies(made.fleet, listener) for listener in made.fleet.listeners):
-        yield _script(made, BODY_SCRIPT, "envoy/body.lua.j2", {"answers": _answers(*BODY_ANSWERS)})
+        yield _script(made, BODY_SCRIPT, "envoy/body.lua.j2", _body_context(made))
     if any(listener.auth.clients for listener in made.fleet.listeners):
         context = {
-            "answers": _answers("unauthorized", "forbidden", "bad_request"),
+            "answers": _answers("unauthorized", "bad_request"),
             "keys": tuple(Pair(Syntax(key), quote_lua(name)) for key, name in digests(made).items()),
-            "pools": tuple(
-                Pair(quote_lua(client.name), quote_lua(f",{','.join(client.pools)},"))
-                for client in made.fleet.clients
-                if client.pools
-            ),
             "values": tuple(
                 Pair(Syntax(value_name(made, secret)), quote_lua(f"Bearer {made.resolve(secret)}"))
                 for secret in upstream_values(made)
             ),
         }
         yield _script(made, KEYS_SCRIPT, "envoy/keys.lua.j2", context, secret=True)
+    if any(listener.auth.external for listener in made.fleet.listeners):
+        answers = _answers("unauthorized", "forbidden", "bad_request", "internal")
+        yield _script(made, EXTERNAL_SCRIPT, "envoy/external.lua.j2", {"answers": answers})
+    if any(map(takes_off, made.fleet.listeners)):
+        yield _script(made, SUBPATH_SCRIPT, "envoy/subpath.lua.j2", {})
     line = password_line(made)
     if line:
         yield Output(METRICS_FILE, text=line, secret=True)
 
 
-BODY_ANSWERS = ("model_unreadable", "bad_body", "form_unread", "unsupported_encoding")
+BODY_ANSWERS = ("model_unreadable", "bad_body", "bad_form", "unsupported_encoding")
+
+
+def _body_context(made: Assembly) -> dict[str, object]:
+    paths = tuple(Syntax(lua_pattern(path)) for path in model_paths(made.fleet.listeners))
+    answers = _answers(*BODY_ANSWERS)
+    return {"answers": answers, "names": Syntax(lua_pattern(LISTED)), "segments": paths}
 
 
 class Pair(NamedTuple):

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from lbgen.model import Secret
 from lbgen.targets.common.sessions import session_of
-from lbgen.targets.envoy.language.words import Node, cidr, typed
+from lbgen.targets.envoy.guards.access import networks_of
+from lbgen.targets.envoy.language.words import Node, header, socket, typed
 from lbgen.targets.envoy.listeners.filters import lua, pools_of
+from lbgen.targets.envoy.pools.server_tls import verified
 from lbgen.targets.envoy.pools.strategies import key_header
+from lbgen.units import Address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from lbgen.model import Listener
+    from lbgen.model import ExternalAuth, Listener
     from lbgen.targets.envoy.assembly import Assembly
 
 _RBAC = "envoy.extensions.filters.http.rbac.v3"
@@ -34,6 +38,61 @@ def auth_of(made: Assembly, listener: Listener) -> Node:
     if any(_by_client(made, listener)):
         words["keyed"] = key_header("client")
     return lua(**words)
+
+
+def external_of(listener: Listener, external: ExternalAuth) -> Node:
+    """Return what a listener's host tells the script that asks an external service."""
+    address, path = _asked(external)
+    words: dict[str, str | int | bool] = {
+        "cluster": external_cluster(listener),
+        "host": str(address),
+        "path": path,
+        "forward": ",".join(map(str.lower, external.forward)),
+    }
+    if listener.auth.except_from:
+        words["except"] = True
+    return lua(**words)
+
+
+def external_cluster(listener: Listener) -> str:
+    """Return the name of the cluster with a listener's external service."""
+    return f"lb:auth:{listener.name}"
+
+
+def external_clusters(made: Assembly) -> Iterator[Node]:
+    """Yield the cluster of each external service."""
+    for listener in made.fleet.listeners:
+        external = listener.auth.external
+        if external is None:
+            continue
+        address, _ = _asked(external)
+        name = external_cluster(listener)
+        endpoint = {"endpoint": {"address": socket(address), "hostname": address.host}}
+        node: Node = {
+            "#": f"Who may call {listener.name}.",
+            "name": name,
+            "type": "STRICT_DNS" if address.is_name else "STATIC",
+            "connect_timeout": "3s",
+            "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
+        }
+        yield node | (verified(made) if external.url.startswith("https:") else {})
+
+
+def _asked(external: ExternalAuth) -> tuple[Address, str]:
+    url = urlsplit(external.url)
+    port = url.port or (443 if url.scheme == "https" else 80)
+    return Address(url.hostname or "", port), url.path + (f"?{url.query}" if url.query else "") or "/"
+
+
+def external_changes(made: Assembly, listener: Listener) -> tuple[list[Node], list[str]]:
+    """Return what servers see of keys that an external service knows: headers that are set, and removed."""
+    auth = listener.auth
+    if auth.external is None or auth.upstream == "pass":
+        return [], []
+    removed = list(dict.fromkeys(("authorization", "x-api-key", auth.header.lower())))
+    if not isinstance(auth.upstream, Secret):
+        return [], removed
+    return [header("authorization", f"Bearer {made.resolve(auth.upstream)}")], removed
 
 
 def _by_client(made: Assembly, listener: Listener) -> Iterator[bool]:
@@ -67,7 +126,7 @@ def addresses_of(listener: Listener) -> Node:
 
 
 def _networks(networks: Iterable[str]) -> Node:
-    return {"or_ids": {"ids": [{"remote_ip": cidr(network)} for network in networks]}}
+    return {"or_ids": {"ids": networks_of(networks)}}
 
 
 def value_name(made: Assembly, secret: Secret) -> str:

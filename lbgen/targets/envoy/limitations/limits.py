@@ -8,7 +8,6 @@ from lbgen.strategies.prefix import PrefixParameters
 from lbgen.targets.common.listeners import groups
 from lbgen.targets.common.sessions import session_of
 from lbgen.targets.envoy.limitations.support import LIMITS, OPEN, understood
-from lbgen.targets.envoy.listeners.filters import reads_bodies
 from lbgen.targets.envoy.pools.retries import repeats
 from lbgen.targets.envoy.pools.strategies import hash_policies, hashes, refusal
 from lbgen.targets.envoy.routes.conditions import reads_body
@@ -140,11 +139,6 @@ def _splits_apart(fleet: Fleet) -> Iterator[Path]:
             yield path
 
 
-def _models_in_paths(fleet: Fleet) -> Iterator[Path]:
-    for listener in fleet.listeners:
-        yield from ((*route.path, "path") for route in listener.routes if route.match.path_model)
-
-
 def _hashes_twice(fleet: Fleet) -> Iterator[Path]:
     settings = fleet.target("envoy")
     for listener in fleet.listeners:
@@ -162,19 +156,8 @@ def _trust_apart(fleet: Fleet) -> Iterator[Path]:
                 yield (*listener.path, "trusted_proxies")
 
 
-def _accepts(fleet: Fleet) -> Iterator[Path]:
-    return ((*one.path, "accept_proxy") for one in fleet.listeners if one.accept_proxy)
-
-
 def _priorities(fleet: Fleet) -> Iterator[Path]:
     return ((*client.path, "priority") for client in fleet.clients if client.priority)
-
-
-def _late_pools(fleet: Fleet) -> Iterator[Path]:
-    for client in fleet.clients:
-        doors = (one for one in fleet.listeners if client.name in one.auth.clients)
-        if client.pools and any(reads_bodies(fleet, one) for one in doors):
-            yield (*client.path, "pools")
 
 
 def _several_doors(fleet: Fleet) -> Iterator[Path]:
@@ -210,13 +193,10 @@ WHEN: Mapping[str, Callable[[Fleet], Iterator[Path]]] = {
     "scoped": _of("strategy.scope", _scoped),
     "strict": _of("strategy.strict", _strict),
     "splits_apart": _splits_apart,
-    "models_in_paths": _models_in_paths,
     "hashes_twice": _hashes_twice,
     "trust_apart": _trust_apart,
-    "accepts": _accepts,
     "priorities": _priorities,
     "several_doors": _several_doors,
-    "late_pools": _late_pools,
     "syslog": _syslog,
     "logged_bodies": _logged_bodies,
     "asked_headers": lambda fleet: (

@@ -150,22 +150,6 @@ LIMITS: tuple[Limit, ...] = (
         "a route for each pool",
         when="splits_apart",
     ),
-    Limit(
-        "listeners.*.routes.*.path",
-        _R,
-        "cannot end in /{model}: Envoy's routes take the model from the body",
-        "the paths of the models one by one, with path_exact",
-        when="models_in_paths",
-    ),
-    Limit("listeners.*.routes.*.model", _D, "is read from JSON only, not from forms and queries"),
-    Limit(
-        "clients.*.pools",
-        _R,
-        "cannot be enforced where a listener reads bodies: keys are checked before the route is known",
-        "routes by path, host or header only; or the NGINX and HAProxy targets",
-        when="late_pools",
-    ),
-    Limit("pools.*.models", _D, "are read from JSON only: a form gets 415", "the NGINX and HAProxy targets"),
     Limit("listeners.*.tls.directory", _R, "is not supported: Envoy needs each certificate named", "bundle"),
     Limit(
         "listeners.*.acme.webroot", _R, "is not supported: Envoy does not serve files", "acme: {pool: NAME}"
@@ -178,19 +162,6 @@ LIMITS: tuple[Limit, ...] = (
         "differs from that of another listener on its address, and those without TLS share one",
         "the same for both, or another address",
         when="trust_apart",
-    ),
-    Limit(
-        "listeners.*.accept_proxy",
-        _R,
-        "is not supported: Envoy accepts the PROXY protocol's header from anyone",
-        "trusted_proxies with X-Forwarded-For; or " + HAPROXY,
-        when="accepts",
-    ),
-    Limit(
-        "listeners.*.auth.external",
-        _R,
-        "is not supported: Envoy appends the request's path to that of the url, and accepts only 200",
-        "auth: {clients: all}; or the NGINX target",
     ),
     Limit(
         "listeners.*.limits.*.concurrent",
@@ -215,15 +186,11 @@ LIMITS: tuple[Limit, ...] = (
         when="buffered",
     ),
     Limit(
-        "pools.*.admin.clients", _R, "cannot be distinguished from others on Envoy", "admin: refuse, or pass"
-    ),
-    Limit(
         "listeners.*.auth.websocket_protocol",
         _R,
         "is not supported: keys are read from their own header only",
         "auth.header; or the NGINX and HAProxy targets",
     ),
-    Limit("listeners.*.routes.*.form", _R, "is not supported: the script reads JSON only", HAPROXY),
     Limit("listeners.*.routes.*.priority", _R, "orders waiting requests, and Envoy has no queue", HAPROXY),
     Limit("listeners.*.routes.*.timeouts.connect", _D, "applies to the pool, not to a route"),
     Limit("listeners.*.routes.*.timeouts.send", _D, "applies to the listener, not to a route"),
@@ -277,15 +244,17 @@ RENDERED: frozenset[str] = frozenset(
             "keepalive.requests", "tls", "tls.ca", "tls.server_name", "tls.verify", "tls.certificate",
             "tls.key", "protocol", "host_header", "header_size", "headers", "headers.set", "headers.remove",
             "response_headers",
-            "response_headers.set", "response_headers.remove", "admin", "dns", "dns.mode", "dns.resolver",
-            "dns.valid", "discover", "discover.dns", "discover.port",
+            "response_headers.set", "response_headers.remove", "admin", "admin.clients", "dns",
+            "dns.mode", "dns.resolver", "dns.valid", "discover", "discover.dns", "discover.port",
             "discover.file", "allow_empty", "standby",
         )),
         *(f"listeners.*.{key}" for key in (
             "bind", "hosts", "tls", "tls.certificate", "tls.key", "tls.bundle", "tls.profile", "tls.hsts",
             "tls.client_ca", "redirect_from", "acme", "acme.pool", "http2", "header_size", "inspect",
             "inspect.body", "behind_proxy", "trusted_proxies", "accept_proxy", "auth", "auth.clients",
-            "auth.header", "auth.upstream", "auth.upstream.set", "auth.except", "limits", "limits.*",
+            "auth.external", "auth.external.url",
+            "auth.external.forward", "auth.header", "auth.upstream",
+            "auth.upstream.set", "auth.except", "limits", "limits.*",
             "limits.*.rate", "limits.*.burst", "limits.*.per", "websocket", "routes", "routes.*",
             "status", "status.live", "status.ready", "status.when", "timeouts", "timeouts.keepalive",
             "timeouts.header", "allow", "deny", "response_headers", "response_headers.set",
@@ -293,7 +262,7 @@ RENDERED: frozenset[str] = frozenset(
             "cors.credentials", "cors.max_age",
         )),
         *(f"listeners.*.routes.*.{key}" for key in (
-            "name", "host", "method", "path", "path_exact", "header", "query", "model", "prompt_over",
+            "name", "host", "method", "path", "path_exact", "header", "query", "form", "model", "prompt_over",
             "prompt_under",
             "max_tokens_over", "websocket", "pool", "split", "respond", "respond.status", "respond.json",
             "respond.body", "respond.content_type", "by", "by.header", "when_down", "strip_prefix",

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from lbgen.strategies.prefix import PrefixParameters
 from lbgen.targets.common.sessions import session_of
-from lbgen.targets.envoy.assembly import BODY_SCRIPT, KEYS_SCRIPT
+from lbgen.targets.envoy.assembly import BODY_SCRIPT, EXTERNAL_SCRIPT, KEYS_SCRIPT, SUBPATH_SCRIPT
+from lbgen.targets.envoy.guards.access import access_filter, guards_pools
 from lbgen.targets.envoy.guards.rates import limit_filters
 from lbgen.targets.envoy.language.words import Node, data, typed
 from lbgen.targets.envoy.pools.strategies import inserts
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from lbgen.targets.envoy.assembly import Assembly
 
 AUTH, BODY, INSERT, CORS = "lb.auth", "lb.body", "lb.session", "envoy.filters.http.cors"
-SCRIPTS = {KEYS_SCRIPT: AUTH, BODY_SCRIPT: BODY}
+EXTERNAL, SUBPATH = "lb.external", "lb.subpath"
+SCRIPTS = {KEYS_SCRIPT: AUTH, BODY_SCRIPT: BODY, EXTERNAL_SCRIPT: EXTERNAL, SUBPATH_SCRIPT: SUBPATH}
 """The filter of each script."""
 _HTTP = "envoy.extensions.filters.http"
 OFF: Node = typed("envoy.config.route.v3.FilterConfig", disabled=True)
@@ -40,12 +42,19 @@ def filters(made: Assembly, listeners: tuple[Listener, ...]) -> list[Node]:
         found.append({"name": EXCEPT, "disabled": True, "typed_config": typed(f"{_HTTP}.rbac.v3.RBAC")})
     if any(listener.auth.clients for listener in listeners):
         found.append(_script(made, KEYS_SCRIPT))
+    if any(listener.auth.external for listener in listeners):
+        found.append(_script(made, EXTERNAL_SCRIPT))
     found += late
     if any(reads_bodies(made.fleet, listener) for listener in listeners):
         found.append(_script(made, BODY_SCRIPT))
-    if any(inserts(pool) for listener in listeners for pool in pools_of(made.fleet, listener)):
+    pools = [pool for listener in listeners for pool in pools_of(made.fleet, listener)]
+    if guards_pools(made.fleet, pools):
+        found.append(access_filter())
+    if any(map(inserts, pools)):
         kind = typed(f"{_HTTP}.stateful_session.v3.StatefulSession")
-        found.append({"name": INSERT, "disabled": True, "typed_config": kind})
+        found.append({"name": INSERT, "typed_config": kind})
+    if any(map(takes_off, listeners)):
+        found.append(_script(made, SUBPATH_SCRIPT))
     router = typed(
         f"{_HTTP}.router.v3.Router",
         suppress_envoy_headers=True,
@@ -67,11 +76,20 @@ def reads_bodies(fleet: Fleet, listener: Listener) -> bool:
     """Tell whether anything of a listener looks at bodies."""
     for route in listener.routes:
         match = route.match
-        if match.models or any(
-            size is not None for size in (match.prompt_over, match.prompt_under, match.max_tokens_over)
+        if (
+            match.models
+            or match.form
+            or any(
+                size is not None for size in (match.prompt_over, match.prompt_under, match.max_tokens_over)
+            )
         ):
             return True
     return any(_by_body(pool) for pool in pools_of(fleet, listener))
+
+
+def takes_off(listener: Listener) -> bool:
+    """Tell whether a route of a listener's takes a prefix off."""
+    return any(route.strip_prefix and route.match.paths for route in listener.routes)
 
 
 def _by_body(pool: Pool) -> bool:

@@ -11,10 +11,11 @@ from lbgen.targets.envoy.assembly import METRICS_FILE
 from lbgen.targets.envoy.language.words import Node, cidr, data, duration, socket, typed
 from lbgen.targets.envoy.listeners.filters import OFF
 from lbgen.targets.envoy.listeners.listeners import MANAGER, OLD
+from lbgen.targets.envoy.listeners.senders import strangers
 from lbgen.targets.envoy.listeners.status import ANY, any_cluster, asks_each, ready, ready_route, usable
 from lbgen.targets.envoy.pools.clusters import ADMIN, has_servers
+from lbgen.targets.envoy.routes.own import ACME
 from lbgen.targets.envoy.routes.route_parts import answer, client_headers, live
-from lbgen.targets.envoy.routes.routes import ACME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +62,7 @@ def redirect_listeners(made: Assembly) -> Iterator[Node]:
             MANAGER,
             stat_prefix=name,
             http_protocol_options=OLD,
-            use_remote_address=True,
+            **strangers("http"),
             normalize_path=True,
             stream_idle_timeout="60s",
             route_config={"name": name, "ignore_port_in_host_matching": True, "virtual_hosts": hosts},

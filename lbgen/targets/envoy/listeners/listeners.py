@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from lbgen.targets.common.answers import ANSWERS
 from lbgen.targets.common.listeners import groups
 from lbgen.targets.common.paths import compared
-from lbgen.targets.envoy.guards.auth import addresses_of, auth_of, except_of
+from lbgen.targets.envoy.guards.auth import (
+    addresses_of,
+    auth_of,
+    except_of,
+    external_changes,
+    external_of,
+)
 from lbgen.targets.envoy.guards.cors import OWNED, cors_headers, cors_policy
 from lbgen.targets.envoy.guards.rates import limits_of
 from lbgen.targets.envoy.language.words import Node, cidr, duration, header, silence, socket, typed
@@ -16,11 +22,13 @@ from lbgen.targets.envoy.listeners.filters import (
     AUTH,
     CORS,
     EXCEPT,
+    EXTERNAL,
     filters,
     pools_of,
     reads_bodies,
 )
 from lbgen.targets.envoy.listeners.listener_tls import tls_socket
+from lbgen.targets.envoy.listeners.senders import senders
 from lbgen.targets.envoy.listeners.status import ready_filters
 from lbgen.targets.envoy.logs import access_log
 from lbgen.targets.envoy.routes.conditions import spelled
@@ -85,7 +93,9 @@ def _listener(
     before = list(_before(listeners))
     if before:
         node["listener_filters"] = before
-    node["filter_chains"] = [_chain(made, listeners, sharing, tables) for sharing in chains(listeners)]
+    node["filter_chains"] = [
+        one for sharing in chains(listeners) for one in _chains(made, listeners, sharing, tables)
+    ]
     return node
 
 
@@ -96,46 +106,52 @@ def _held(made: Assembly, listeners: tuple[Listener, ...]) -> int:
 
 def _before(listeners: tuple[Listener, ...]) -> Iterator[Node]:
     package = "envoy.extensions.filters.listener"
+    if any(listener.accept_proxy for listener in listeners):
+        kind = typed(f"{package}.proxy_protocol.v3.ProxyProtocol")
+        yield {"name": "envoy.filters.listener.proxy_protocol", "typed_config": kind}
     if any(listener.tls for listener in listeners):
         kind = typed(f"{package}.tls_inspector.v3.TlsInspector")
         yield {"name": "envoy.filters.listener.tls_inspector", "typed_config": kind}
 
 
-def _chain(
+def _chains(
     made: Assembly, listeners: tuple[Listener, ...], sharing: tuple[Listener, ...], tables: dict[str, Node]
-) -> Node:
-    node: Node = {}
-    first = sharing[0]
-    if first.tls:
-        if first.hosts and (len(listeners) > 1 or len(chains(listeners)) > 1):
-            node["filter_chain_match"] = {"server_names": list(first.hosts)}
-        elif len(chains(listeners)) > 1:
-            node["filter_chain_match"] = {"transport_protocol": "tls"}
-        node["transport_socket"] = tls_socket(made, first)
-    manager = manager_node(made, sharing, table_name(sharing), tables)
-    node["filters"] = [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]
-    return node
+) -> Iterator[Node]:
+    """Yield the chain of filters for each kind of senders."""
+    first, match = sharing[0], Node()
+    if first.tls and first.hosts and (len(listeners) > 1 or len(chains(listeners)) > 1):
+        match["server_names"] = list(first.hosts)
+    elif first.tls and len(chains(listeners)) > 1:
+        match["transport_protocol"] = "tls"
+    for some in senders(sharing):
+        own = {"direct_source_prefix_ranges": [cidr(one) for one in some.networks]} if some.networks else {}
+        node: Node = {"filter_chain_match": {**match, **own}} if match or own else {}
+        if first.tls:
+            node["transport_socket"] = tls_socket(made, first)
+        manager = _manager(made, sharing, some.manager, tables)
+        node["filters"] = [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]
+        yield node
 
 
-def manager_node(made: Assembly, sharing: tuple[Listener, ...], name: str, tables: dict[str, Node]) -> Node:
+def _manager(made: Assembly, sharing: tuple[Listener, ...], told: Node, tables: dict[str, Node]) -> Node:
     """Return what reads requests of these listeners, and through which filters they go."""
+    name = table_name(sharing)
     http2 = any(listener.http2 for listener in sharing)
     pools = [pool for listener in sharing for pool in pools_of(made.fleet, listener)]
     waits = [pool.timeouts for pool in pools] + [r.timeouts for one in sharing for r in one.routes]
-    trusted = tuple(network for one in sharing for network in one.trusted_proxies)
     silent = [
         spelled(compared(path)) for one in sharing for path in (one.status.live, one.status.ready) if path
     ]
     node = typed(MANAGER, stat_prefix=name, codec_type="AUTO" if http2 else "HTTP1")
     node["http_protocol_options"] = OLD
-    node |= _clients(trusted)
+    node |= told
     node |= {
         "#paths": "Routes are compared with canonical paths: /%61pi and //api are /api.",
         "normalize_path": True,
         "merge_slashes": True,
         "strip_trailing_host_dot": True,
         "path_with_escaped_slashes_action": "UNESCAPE_AND_FORWARD",
-        "#ids": "A client's own id is kept, and answers name it.",
+        "#ids": "A client's own id is kept where it is harmless, and answers name it.",
         "generate_request_id": True,
         "preserve_external_request_id": True,
         "always_set_request_id_in_response": True,
@@ -171,23 +187,6 @@ def manager_node(made: Assembly, sharing: tuple[Listener, ...], name: str, table
 
 def _tunnels(listener: Listener) -> bool:
     return listener.websocket or any(route.match.websocket for route in listener.routes)
-
-
-def _clients(trusted: tuple[str, ...]) -> Node:
-    if not trusted:
-        return {
-            "#": "The client is who connects; what it says of itself in X-Forwarded-For counts nothing.",
-            "use_remote_address": True,
-        }
-    kind = "envoy.extensions.http.original_ip_detection.xff.v3.XffConfig"
-    networks = {"cidrs": [cidr(network) for network in trusted]}
-    detect = typed(kind, xff_trusted_cidrs=networks, skip_xff_append={"value": False})
-    return {
-        "use_remote_address": False,
-        "original_ip_detection_extensions": [
-            {"name": "envoy.http.original_ip_detection.xff", "typed_config": detect}
-        ],
-    }
 
 
 _USUAL_ANSWER = 4_096
@@ -232,6 +231,8 @@ def _host(made: Assembly, listener: Listener) -> Node:
     per_filter = limits_of(made, listener)
     if listener.auth.clients:
         per_filter[AUTH] = auth_of(made, listener)
+    if listener.auth.external:
+        per_filter[EXTERNAL] = external_of(listener, listener.auth.external)
     if listener.auth.except_from:
         per_filter[EXCEPT] = except_of(listener)
     if listener.cors.origins:
@@ -240,7 +241,7 @@ def _host(made: Assembly, listener: Listener) -> Node:
         per_filter[ADDRESSES] = addresses_of(listener)
     if per_filter:
         node["typed_per_filter_config"] = per_filter
-    node |= client_headers()
+    node |= client_headers(*external_changes(made, listener))
     node |= answer_changes(made, listener.response_headers, _answer_headers(listener))
     if listener.cors.origins:
         node["#cors"] = "Who may read answers is said here, not by the servers."

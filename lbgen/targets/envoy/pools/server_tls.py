@@ -36,6 +36,14 @@ def transport(made: Assembly, pool: Pool) -> Node:
     return {"transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": context}}
 
 
+def verified(made: Assembly) -> Node:
+    """Return the transport socket to a server whose own name its certificate has to have."""
+    common = {"validation_context": {"trusted_ca": data(made.path(SYSTEM_CA))}}
+    context = typed(f"{_PACKAGE}.UpstreamTlsContext", common_tls_context=common)
+    context |= {"auto_host_sni": True, "auto_sni_san_validation": True}
+    return {"transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": context}}
+
+
 def _validation(made: Assembly, tls: ServerTls) -> Node:
     # Not `system_root_certs`, beside which Envoy compares no server's own name.
     node: Node = {"trusted_ca": data(made.path(tls.ca) if tls.ca else SYSTEM_CA)}

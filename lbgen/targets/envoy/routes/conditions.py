@@ -10,7 +10,7 @@ from lbgen.targets.common.query import in_path, needless, parameter, twice
 from lbgen.targets.envoy.language.words import Node, regex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from lbgen.model import Listener, Logs, Match, Route
     from lbgen.targets.common.paths import Candidate
@@ -59,6 +59,13 @@ def odd_queries(listener: Listener) -> Iterator[Node]:
         yield from map(_query, (twice(name), needless(name)))
 
 
+def decides_once(listeners: Iterable[Listener]) -> tuple[str, ...]:
+    """Return the headers that routes compare; one with a comma in a value cannot be told from two."""
+    found = [pair for one in listeners for route in one.routes for pair in route.match.headers.items()]
+    commas = {name.lower() for name, value in found if "," in value}
+    return tuple(dict.fromkeys(name.lower() for name, _ in found if name.lower() not in commas))
+
+
 def _hosts(match: Match) -> Iterator[str]:
     for host in match.hosts:
         wild = host.startswith("*.")
@@ -72,6 +79,8 @@ def body_matches(match: Match) -> list[Node]:
         names = [_model(name) for name in match.models]
         # A list of one is refused.
         found.append(_metadata("model", {"or_match": {"value_matchers": names}} if names[1:] else names[0]))
+    for name, value in match.form.items():
+        found.append(_metadata(f"form:{name}", _model(value)))
     if match.prompt_over is not None:
         found.append(_number("size", match.prompt_over + 1, None))
     if match.prompt_under is not None:
@@ -105,11 +114,12 @@ NAMED: Node = _metadata("model", {"present_match": True})
 def reads_body(match: Match) -> bool:
     """Tell whether a route's conditions are on the body."""
     sizes = (match.prompt_over, match.prompt_under, match.max_tokens_over)
-    return bool(match.models) or any(size is not None for size in sizes)
+    return bool(match.models or match.form) or any(size is not None for size in sizes)
 
 
 def asked_of_body(route: Route, logs: Logs) -> tuple[str, ...]:
     """Return what the script has to find for a route's conditions and the access log, in its words."""
     model = bool(route.match.models) or logs.asks("model")
     tokens = route.match.max_tokens_over is not None or logs.asks("max_tokens")
-    return ("model",) * model + ("tokens",) * tokens
+    forms = tuple(f"form:{name}" for name in route.match.form)
+    return ("model",) * model + ("tokens",) * tokens + forms

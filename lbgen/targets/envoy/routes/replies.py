@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.common.answers import ANSWERS
+from lbgen.targets.common.answers import ANSWERS, METHODS
 from lbgen.targets.envoy.language.words import Node, header, typed
 from lbgen.targets.envoy.language.yaml_lines import escape_format
 
@@ -28,8 +28,16 @@ def local_replies() -> Node:
 
 
 def _mappers() -> Iterator[Node]:
+    connect = _mapper(_expression("request.method == 'CONNECT'"), ANSWERS["method_not_allowed"])
+    yield connect | {
+        "status_code": {"value": 405},
+        "headers_to_add": [header("allow", ", ".join(METHODS))],
+    }
     own = "response.code_details == 'direct_response' || response.code_details == 'lua_response'"
     yield {"#": "Answers of routes and scripts stay as they are.", "filter": _expression(own)}
+    for policy, name in (("admin", "admin_refused"), ("pools", "forbidden")):
+        denied = f"response.code_details == 'rbac_access_denied_matched_policy[{policy}]'"
+        yield _mapper(_expression(denied), ANSWERS[name])
     yield _mapper(_expression(_BY_ADDRESS), ANSWERS["address_refused"])
     failed = {"and_filter": {"filters": [_status(503), {"response_flag_filter": {"flags": list(_FAILED)}}]}}
     yield _mapper(failed, ANSWERS["bad_gateway"]) | {"status_code": {"value": 502}}

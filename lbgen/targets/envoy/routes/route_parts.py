@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.common.answers import METHODS, live_body
-from lbgen.targets.common.claims import CLAIMS
 from lbgen.targets.common.paths import compared, escape_regex
 from lbgen.targets.envoy.language.words import Node, header
 from lbgen.targets.envoy.routes.conditions import spelled
@@ -18,17 +17,21 @@ if TYPE_CHECKING:
     from lbgen.targets.envoy.assembly import Assembly
 
 
-def client_headers() -> Node:
-    """Return what servers are told of the client, in place of what it claims of itself."""
+ODD, DIRECT = "x-lb-odd", "x-lb-direct"
+MARKS = (ODD, DIRECT)
+"""Notes of Envoy's own, which no server sees: a header that decides came twice, and who really connected."""
+
+
+def client_headers(more: Iterable[Node] = (), removed: Iterable[str] = ()) -> Node:
+    """Return what servers are told of the client's address, and `more`."""
     address = "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%"
     return {
-        "#": "What a client claims of itself, and servers believe, is written anew or taken away.",
         "request_headers_to_add": [
             header("x-forwarded-for", address, formatted=True),
             header("x-real-ip", address, formatted=True),
-            header("x-forwarded-host", "%REQ(:AUTHORITY)%", formatted=True),
+            *more,
         ],
-        "request_headers_to_remove": [*map(str.lower, CLAIMS), "x-envoy-external-address"],
+        "request_headers_to_remove": ["x-envoy-external-address", *MARKS, *removed],
     }
 
 
@@ -74,6 +77,7 @@ def path_regex(route: Route) -> str:
         (spelled(compared(path)).rstrip("/") for path in route.match.paths), key=len, reverse=True
     )
     exact = sorted((spelled(compared(path)) for path in route.match.paths_exact), key=len, reverse=True)
-    ways = [f"(?:{'|'.join(map(escape_regex, prefixes))})(?:/(.*))?"] if prefixes else []
+    named = "/[^/]+" if route.match.path_model else ""
+    ways = [f"(?:{'|'.join(map(escape_regex, prefixes))}){named}(?:/(.*))?"] if prefixes else []
     ways += [f"(?:{'|'.join(map(escape_regex, exact))})"] if exact else []
     return f"^(?:{'|'.join(ways)}){'' if prefixes else '()'}$"

@@ -7,26 +7,32 @@ from typing import TYPE_CHECKING
 from lbgen.engines import ENGINES
 from lbgen.targets.common.answers import ANSWERS
 from lbgen.targets.common.paths import Candidate, admin_regex, candidates, objects_regex
-from lbgen.targets.envoy.guards.rates import limits_of
+from lbgen.targets.envoy.guards.access import access_of, is_closed_to_some
 from lbgen.targets.envoy.language.words import Node, duration, header, regex, silence
-from lbgen.targets.envoy.listeners.filters import ADDRESSES, AUTH, BODY, INSERT, OFF, inserted, lua
-from lbgen.targets.envoy.listeners.status import asks_each, ready_route
+from lbgen.targets.envoy.listeners.filters import (
+    BODY,
+    INSERT,
+    SUBPATH,
+    inserted,
+    lua,
+    pools_of,
+    takes_off,
+)
 from lbgen.targets.envoy.pools.clusters import has_servers, pool_headers
 from lbgen.targets.envoy.pools.retries import repeats, retry_policy, safe_methods, waits_again
 from lbgen.targets.envoy.pools.strategies import body_keys, hash_policies, hashes, inserts, key_header
 from lbgen.targets.envoy.routes.conditions import (
     NAMED,
-    UNCLEAR,
     UNREAD,
     asked_of_body,
     body_matches,
     header_matches,
-    odd_queries,
     path_match,
     reads_body,
     spelled,
 )
-from lbgen.targets.envoy.routes.route_parts import answer, answer_changes, live, path_regex
+from lbgen.targets.envoy.routes.own import own_routes
+from lbgen.targets.envoy.routes.route_parts import answer, answer_changes, path_regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,14 +40,12 @@ if TYPE_CHECKING:
     from lbgen.model import Listener, Pool, Route
     from lbgen.targets.envoy.assembly import Assembly
 
-ACME = "/.well-known/acme-challenge/"
 _WEBSOCKET: Node = {"name": "upgrade", "string_match": {"exact": "websocket", "ignore_case": True}}
-_LARGEST = (1 << 63) - 1
 
 
 def routes(made: Assembly, listener: Listener) -> list[Node]:
     """Return all routes of a listener; the first that fits is taken."""
-    found = list(_own(made, listener))
+    found = list(own_routes(made, listener))
     for candidate in candidates(listener):
         found += _Taken(made, listener, candidate).nodes()
     if any(not any(route.match) for route in listener.routes):
@@ -55,37 +59,6 @@ def routes(made: Assembly, listener: Listener) -> list[Node]:
     return found
 
 
-def _own(made: Assembly, listener: Listener) -> Iterator[Node]:
-    # Nobody needs a key for these, they come from anywhere, and no limit counts them.
-    keys = (AUTH,) if listener.auth.clients else ()
-    places = (ADDRESSES,) if listener.allow or listener.deny else ()
-    unbound = dict.fromkeys((*limits_of(made, listener), *keys, *places), OFF)
-    free = {"typed_per_filter_config": unbound} if unbound else {}
-    if listener.status.live:
-        yield live(made, listener.status.live) | free
-    if asks_each(made, listener):
-        yield ready_route(listener.status.ready or "") | free
-    traced = {"prefix": "/", "headers": [{"name": ":method", "string_match": {"exact": "TRACE"}}]}
-    yield answer(traced, ANSWERS["method_not_allowed"], "An echo would show keys to scripts of a page.")
-    # Several headers of one name are one with commas.
-    twice = {"name": "x-request-id", "string_match": {"contains": ","}}
-    yield answer({"prefix": "/", "headers": [twice]}, ANSWERS["bad_request"], "Whose log has which?")
-    if listener.acme and listener.acme.pool:
-        pool = made.fleet.pool(listener.acme.pool)
-        action = {"cluster": pool.name, "timeout": "30s"}
-        yield {
-            "match": {"prefix": ACME},
-            "route": action,
-            **free,
-        }
-    length = {"name": "content-length", "range_match": {"start": listener.max_body + 1, "end": _LARGEST}}
-    yield answer({"prefix": "/", "headers": [length]}, ANSWERS["too_large"], "max_body, before it is read.")
-    yield answer({"prefix": "/", "headers": [UNCLEAR]}, ANSWERS["bad_request"], "Half an escape in the path.")
-    for odd in odd_queries(listener):
-        why = "A parameter that decides can be read in one way alone."
-        yield answer({"prefix": "/", "headers": [odd]}, ANSWERS["bad_request"], why)
-
-
 class _Taken:
     """One route by one of its paths, in all the forms that it needs."""
 
@@ -94,6 +67,7 @@ class _Taken:
         self.listener = listener
         self.route: Route = listener.routes[candidate.order]
         self.path = path_match(candidate)
+        self.taken_off = candidate.path if candidate.prefix and self.route.strip_prefix else ""
         self.headers = header_matches(self.route.match)
         self.pools = tuple(made.fleet.pool(name) for name in self.route.pools)
 
@@ -113,9 +87,9 @@ class _Taken:
         yield self._node(other)
 
     def _closed(self) -> Iterator[Node]:
-        """Yield the refusals of the paths by which a pool's engine is run."""
+        """Yield what becomes of the paths by which a pool's engine is run: refusals, then those for some."""
         taken = (*self.route.match.paths, *self.route.match.paths_exact) if self.route.strip_prefix else ()
-        for pool in self.pools:
+        for pool in sorted(self.pools, key=is_closed_to_some):
             paths = ENGINES[pool.engine].admin
             for found, harmless in ((paths.all, ""), (paths.changing, "GET|HEAD|OPTIONS")):
                 pattern = "" if pool.admin.open else admin_regex(found, taken, self.route.add_prefix)
@@ -125,7 +99,10 @@ class _Taken:
                         method = {"name": ":method", "string_match": regex(harmless)}
                         conditions.append({**method, "invert_match": True})
                     why = f"Paths by which {ENGINES[pool.engine].title} is run."
-                    yield answer(self._match(conditions), ANSWERS["admin_refused"], why)
+                    if is_closed_to_some(pool):
+                        yield {"#": why, **self._node(conditions, admin=True)}
+                    else:
+                        yield answer(self._match(conditions), ANSWERS["admin_refused"], why)
 
     def _tunnels(self) -> bool:
         return bool(self.pools) and (self.listener.websocket or self.route.match.websocket is True)
@@ -149,12 +126,19 @@ class _Taken:
         inside = self._match([]) | {"dynamic_metadata": [UNREAD]}
         node = answer(inside, ANSWERS["internal"], "Until the script has looked at the body, and asks anew.")
         names = list(dict.fromkeys(wanted))
-        return node | {"typed_per_filter_config": {BODY: self._script(names, decides=True)}}
+        script = {BODY: self._script(names, decides=True)}
+        # What the route that is taken in the end may turn on has to be there from the beginning.
+        later = {SUBPATH: lua()} if takes_off(self.listener) else {}
+        return node | {"typed_per_filter_config": {**script, **later}}
 
     def _script(self, wanted: list[str], *, decides: bool) -> Node:
-        return lua(wanted=",".join(wanted), most=self.listener.inspect_body, decides=decides)
+        ollama = any(pool.engine == "ollama" for pool in pools_of(self.made.fleet, self.listener))
+        words = {"wanted": ",".join(wanted), "most": self.listener.inspect_body, "decides": decides}
+        return lua(**words, **({"ollama": True} if ollama else {}))
 
-    def _node(self, more: list[Node], *, tunnel: bool = False, again: bool = False) -> Node:
+    def _node(
+        self, more: list[Node], *, tunnel: bool = False, again: bool = False, admin: bool = False
+    ) -> Node:
         route = self.route
         node: Node = {"name": route.name, "match": self._match(more)}
         if route.respond:
@@ -164,7 +148,7 @@ class _Taken:
             return answer(node["match"], ANSWERS["unavailable"], f"{self.pools[0].name} has no servers.")
         node["route"] = self._action(tunnel=tunnel, again=again)
         node |= self._headers()
-        return node | self._per_filter()
+        return node | self._per_filter(admin=admin)
 
     def _respond(self) -> Node:
         said = self.route.respond
@@ -243,7 +227,8 @@ class _Taken:
         added: list[Node] = []
         removed = list(self.route.headers.remove)
         if len(self.route.split) < 2:
-            added, more = _pool_changes(self.made, self.pools[0])
+            own, more = _pool_changes(self.made, self.pools[0])
+            added += own
             removed += more
         for name, value in self.route.headers.set.items():
             if value:
@@ -260,19 +245,21 @@ class _Taken:
             node["request_headers_to_remove"] = list(dict.fromkeys(removed))
         return node
 
-    def _per_filter(self) -> Node:
-        found: Node = {}
+    def _per_filter(self, *, admin: bool) -> Node:
+        found = access_of(self.made.fleet, self.route, self.pools, admin=admin)
         keyed = [pool for pool in self.pools if hashes(pool, self.made.settings) and body_keys(pool)]
         if keyed and not reads_body(self.route.match):
             found[BODY] = self._script(list(body_keys(keyed[0])), decides=False)
         cookies = [inserts(pool) for pool in self.pools if inserts(pool)]
         if cookies:
             found[INSERT] = inserted(cookies[0])
-        node: Node = {"typed_per_filter_config": found} if found else {}
-        if self.listener.auth.clients and any(client.pools for client in self.made.fleet.clients):
-            # For the script that knows who calls: a client may be kept to some pools.
-            node["metadata"] = {"filter_metadata": {AUTH: {"pools": ",".join(self.route.pools)}}}
-        return node
+        if self.taken_off:
+            found[SUBPATH] = lua(**self._taken())
+        return {"typed_per_filter_config": found} if found else {}
+
+    def _taken(self) -> dict[str, str | bool]:
+        named = {"named": True} if self.route.match.path_model else {}
+        return {"taken": spelled(self.taken_off), "add": spelled(self.route.add_prefix), **named}
 
 
 def _both(first: Node, second: Node) -> Node:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.strategies.prefix import PrefixParameters
-from lbgen.targets.common.paths import LISTED, model_paths
+from lbgen.targets.common.paths import LISTED, lua_pattern, model_paths
 from lbgen.targets.common.sessions import session_of
 from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.language.words import duration, refuse
@@ -198,9 +198,5 @@ def variable(kind: str, detail: str = "") -> str:
 
 def script_context(fleet: Fleet) -> dict[str, object]:
     """Return what the script's template sees: beginnings of paths that name the model, as patterns of Lua."""
-    paths = tuple(Syntax(_lua_pattern(path)) for path in model_paths(fleet.listeners))
-    return {"names": Syntax(_lua_pattern(LISTED)), "segments": paths}
-
-
-def _lua_pattern(text: str) -> str:
-    return "".join(c if c.isalnum() or c in "/_" else f"%{c}" if c.isascii() else c for c in text)
+    paths = tuple(Syntax(lua_pattern(path)) for path in model_paths(fleet.listeners))
+    return {"names": Syntax(lua_pattern(LISTED)), "segments": paths}

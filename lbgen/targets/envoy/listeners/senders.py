@@ -1,0 +1,139 @@
+"""Who sends a request, and what is believed of what it says of itself: before any filter and any route.
+
+Trusted proxies have a chain of filters of their own, as Envoy tells chains apart by who really connects.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbgen.targets.common.claims import CLAIMS
+from lbgen.targets.envoy.language.words import Node, cidr, header, typed
+from lbgen.targets.envoy.routes.conditions import decides_once
+from lbgen.targets.envoy.routes.route_parts import DIRECT, ODD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lbgen.model import Listener
+
+_ID = "x-lb-id"
+_KEPT_IDS = "^[A-Za-z0-9._:/+=-]+$"
+_HOSTS = "^[A-Za-z0-9._-]+(:[0-9]+)?$"
+
+
+class Senders(NamedTuple):
+    """Some of those who connect."""
+
+    networks: tuple[str, ...]
+    """Empty: all that are in no other."""
+    manager: Node
+    """What the connection manager is told of them."""
+
+
+def senders(sharing: tuple[Listener, ...]) -> Iterator[Senders]:
+    """Yield the trusted proxies in front of these listeners, if there are any, and all others."""
+    trusted = tuple(dict.fromkeys(network for one in sharing for network in one.trusted_proxies))
+    proxied = any(one.accept_proxy for one in sharing)
+    marks = tuple(_deciding(sharing))
+    if trusted:
+        why = {"#": "The client is who the PROXY protocol names."}
+        known = why | _by_note() if proxied else _forwarded(trusted)
+        yield Senders(trusted, {**known, **_early(*_noted("", proxied), *marks, *_believed(sharing))})
+    unknown: Node = {"#": "The client is who connects, whatever it says of itself."}
+    apart = bool(trusted) and proxied
+    unknown |= _by_note() if apart else {"use_remote_address": True}
+    noted = _noted("DIRECT_", apart)
+    yield Senders((), {**unknown, **_early(*noted, *marks, *_disbelieved(_scheme(sharing)))})
+
+
+def strangers(scheme: str) -> Node:
+    """Return what a connection manager without a listener of the fleet's is told of all who connect."""
+    return {"use_remote_address": True, **_early(*_disbelieved(scheme))}
+
+
+def _noted(which: str, proxied: bool) -> Iterator[Node]:
+    """Yield the note of an address: of whom the PROXY protocol names, or of who really connects."""
+    if proxied:
+        yield _set(DIRECT, f"%DOWNSTREAM_{which}REMOTE_ADDRESS_WITHOUT_PORT%")
+
+
+def _by_note() -> Node:
+    kind = "envoy.extensions.http.original_ip_detection.custom_header.v3.CustomHeaderConfig"
+    return _detect("custom_header", typed(kind, header_name=DIRECT))
+
+
+def _forwarded(trusted: tuple[str, ...]) -> Node:
+    networks = {"cidrs": [cidr(network) for network in trusted]}
+    kind = "envoy.extensions.http.original_ip_detection.xff.v3.XffConfig"
+    detect = typed(kind, xff_trusted_cidrs=networks, skip_xff_append={"value": False})
+    why = "The client is the last in X-Forwarded-For that is no trusted proxy."
+    return {"#": why, **_detect("xff", detect)}
+
+
+def _detect(name: str, config: Node) -> Node:
+    extension = {"name": f"envoy.http.original_ip_detection.{name}", "typed_config": config}
+    return {"use_remote_address": False, "original_ip_detection_extensions": [extension]}
+
+
+def _early(*mutations: Node) -> Node:
+    kind = "envoy.extensions.http.early_header_mutation.header_mutation.v3.HeaderMutation"
+    name = "envoy.http.early_header_mutation.header_mutation"
+    changes = [*_request_id(), *mutations]
+    return {
+        "early_header_mutation_extensions": [{"name": name, "typed_config": typed(kind, mutations=changes)}]
+    }
+
+
+def _set(name: str, value: str) -> Node:
+    return {"append": header(name, value, formatted=True)}
+
+
+def _remove(*names: str) -> Iterator[Node]:
+    return ({"remove": name.lower()} for name in names)
+
+
+def _if(condition: str, value: str, otherwise: str) -> str:
+    """Return a value that depends on what the request says; an empty one changes nothing."""
+    return f"%CEL({condition} ? {value} : {otherwise})%"
+
+
+def _request_id() -> Iterator[Node]:
+    """Yield what keeps a client's own id where it is harmless; else Envoy makes one."""
+    given = "request.headers['x-request-id']"
+    yield from _remove(_ID)
+    yield _set(_ID, _if(f"{given}.matches('{_KEPT_IDS}') && size({given}) <= 128", given, "''"))
+    yield from _remove("x-request-id")
+    yield _set("x-request-id", f"%REQ({_ID})%")
+    yield from _remove(_ID)
+
+
+def _deciding(sharing: tuple[Listener, ...]) -> Iterator[Node]:
+    """Yield what marks requests in which a header comes twice by which they are routed.
+
+    1.40 compares each of several values with a route's, 1.36 all of them joined by a comma.
+    """
+    names = decides_once(sharing)
+    if names:
+        yield from _remove(ODD)
+    for name in names:
+        yield _set(ODD, _if(f"request.headers['{name}'].contains(',')", "'1'", "''"))
+
+
+def _scheme(sharing: tuple[Listener, ...]) -> str:
+    return "https" if sharing[0].tls else "http"
+
+
+def _disbelieved(scheme: str) -> Iterator[Node]:
+    yield from _remove(*CLAIMS)
+    yield _set("x-forwarded-proto", scheme)
+    yield _set("x-forwarded-host", "%REQ(:AUTHORITY)%")
+
+
+def _believed(sharing: tuple[Listener, ...]) -> Iterator[Node]:
+    proto, host = "request.headers['x-forwarded-proto']", "request.headers['x-forwarded-host']"
+    own = f"'{_scheme(sharing)}'"
+    said = f"('x-forwarded-proto' in request.headers) && {proto}.matches('^https?$')"
+    yield _set("x-forwarded-proto", _if(said, proto, own))
+    named = f"('x-forwarded-host' in request.headers) && {host}.matches('{_HOSTS}')"
+    yield _set("x-forwarded-host", _if(named, host, "request.host"))
