@@ -35,32 +35,26 @@ def senders(sharing: tuple[Listener, ...]) -> Iterator[Senders]:
     """Yield the trusted proxies in front of these listeners, if there are any, and all others."""
     trusted = tuple(dict.fromkeys(network for one in sharing for network in one.trusted_proxies))
     proxied = any(one.accept_proxy for one in sharing)
-    marks = tuple(_deciding(sharing))
-    if trusted:
-        why = {"#": "The client is who the PROXY protocol names."}
-        known = why | _by_note() if proxied else _forwarded(trusted)
-        yield Senders(trusted, {**known, **_early(*_noted("", proxied), *marks, *_believed(sharing))})
-    unknown: Node = {"#": "The client is who connects, whatever it says of itself."}
-    apart = bool(trusted) and proxied
-    unknown |= _by_note() if apart else {"use_remote_address": True}
-    noted = _noted("DIRECT_", apart)
-    yield Senders((), {**unknown, **_early(*noted, *marks, *_disbelieved(_scheme(sharing)))})
+    told = [*_deciding(sharing), *_disbelieved(_scheme(sharing))]
+    if trusted and not proxied:
+        yield Senders(trusted, {**_forwarded(trusted), **_early(*_deciding(sharing), *_believed(sharing))})
+    if trusted and proxied:
+        # Whoever speaks the PROXY protocol passes on what its client says of itself.
+        why = {"#": "The client is who the PROXY protocol names.", "use_remote_address": True}
+        yield Senders(trusted, {**why, **_early(*told)})
+        kind = "envoy.extensions.http.original_ip_detection.custom_header.v3.CustomHeaderConfig"
+        why = {"#": "The client is who connects, whatever the PROXY protocol says."}
+        noted = _set(DIRECT, "%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%")
+        own = _detect("custom_header", typed(kind, header_name=DIRECT))
+        yield Senders((), {**why, **own, **_early(noted, *told)})
+        return
+    why = {"#": "The client is who connects, whatever it says of itself.", "use_remote_address": True}
+    yield Senders((), {**why, **_early(*told)})
 
 
 def strangers(scheme: str) -> Node:
     """Return what a connection manager without a listener of the fleet's is told of all who connect."""
     return {"use_remote_address": True, **_early(*_disbelieved(scheme))}
-
-
-def _noted(which: str, proxied: bool) -> Iterator[Node]:
-    """Yield the note of an address: of whom the PROXY protocol names, or of who really connects."""
-    if proxied:
-        yield _set(DIRECT, f"%DOWNSTREAM_{which}REMOTE_ADDRESS_WITHOUT_PORT%")
-
-
-def _by_note() -> Node:
-    kind = "envoy.extensions.http.original_ip_detection.custom_header.v3.CustomHeaderConfig"
-    return _detect("custom_header", typed(kind, header_name=DIRECT))
 
 
 def _forwarded(trusted: tuple[str, ...]) -> Node:

@@ -164,19 +164,20 @@ def _names_in_order(listeners: Iterable[Listener]) -> Iterator[tuple[str, tuple[
 
 def address_rules(rules: Rules, listener: Listener) -> None:
     """Add the headers that tell a server of the client; a trusted proxy in front is looked through."""
-    if listener.trusted_proxies:
+    # Who speaks the PROXY protocol passes on what its client wrote.
+    speaks = bool(listener.trusted_proxies) and not listener.accept_proxy
+    if speaks:
         trusted = rules.acl(("src", listener.trusted_proxies))
         rules.add("http-request set-var(txn.lb_trusted) bool(true)", trusted)
-        if not listener.accept_proxy:
-            rules.add(_PLAIN_ADDRESSES, trusted)
-            for hop in range(1, _HOPS + 1):
-                # Each step asks anew: `src` is what the last one set. An element that is no address, such as
-                # `unknown`, ends the walk: whoever it stands for is in no network that is trusted.
-                address = f"req.hdr_ip(X-Forwarded-For,-{hop})"
-                unreadable = (f"{{ req.hdr_cnt(X-Forwarded-For) ge {hop} }}", f"!{{ {address} -m found }}")
-                rules.add("http-request set-src str(0.0.0.0)", trusted, *unreadable)
-                rules.add(f"http-request set-src {address}", trusted)
-    believed = ["!{ var(txn.lb_trusted) -m found }"] if listener.trusted_proxies else []
+        rules.add(_PLAIN_ADDRESSES, trusted)
+        for hop in range(1, _HOPS + 1):
+            # Each step asks anew: `src` is what the last one set. An element that is no address, such as
+            # `unknown`, ends the walk: whoever it stands for is in no network that is trusted.
+            address = f"req.hdr_ip(X-Forwarded-For,-{hop})"
+            unreadable = (f"{{ req.hdr_cnt(X-Forwarded-For) ge {hop} }}", f"!{{ {address} -m found }}")
+            rules.add("http-request set-src str(0.0.0.0)", trusted, *unreadable)
+            rules.add(f"http-request set-src {address}", trusted)
+    believed = ["!{ var(txn.lb_trusted) -m found }"] if speaks else []
     rules.why("Removed or overwritten, not appended to: what a client claims about itself is worth nothing.")
     tunnels = any(map(listener.tunnels, listener.routes))
     upgrades = () if believed or tunnels else _UPGRADES

@@ -53,7 +53,7 @@ def request_headers(made: Assembly, listener: Listener) -> Iterator[tuple[str, s
 
 def _claims(made: Assembly, listener: Listener) -> Iterator[tuple[str, str]]:
     """Yield what a trusted proxy in front says of the request; from others it is removed."""
-    if not listener.trusted_proxies:
+    if not listener.trusted_proxies or listener.accept_proxy:  # the latter pass on what clients wrote
         yield from ((name, '""') for name in CLAIMS)
         return
     listened = variable(made.listeners[listener.name])
