@@ -133,8 +133,8 @@ class _Taken:
 
     def _script(self, wanted: list[str], *, decides: bool) -> Node:
         ollama = any(pool.engine == "ollama" for pool in pools_of(self.made.fleet, self.listener))
-        words = {"wanted": ",".join(wanted), "most": self.listener.inspect_body, "decides": decides}
-        return lua(**words, **({"ollama": True} if ollama else {}))
+        more = {"ollama": True} if ollama else {}
+        return lua(wanted=",".join(wanted), most=self.listener.inspect_body, decides=decides, **more)
 
     def _node(
         self, more: list[Node], *, tunnel: bool = False, again: bool = False, admin: bool = False
