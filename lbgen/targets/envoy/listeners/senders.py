@@ -94,9 +94,9 @@ def _if(condition: str, value: str, otherwise: str) -> str:
 
 def _request_id() -> Iterator[Node]:
     """Yield what keeps a client's own id where it is harmless; else Envoy makes one."""
-    given = "request.headers['x-request-id']"
+    given = 'request.headers["x-request-id"]'
     yield from _remove(_ID)
-    yield _set(_ID, _if(f"{given}.matches('{_KEPT_IDS}') && size({given}) <= 128", given, "''"))
+    yield _set(_ID, _if(f'{given}.matches("{_KEPT_IDS}") && size({given}) <= 128', given, '""'))
     yield from _remove("x-request-id")
     yield _set("x-request-id", f"%REQ({_ID})%")
     yield from _remove(_ID)
@@ -111,7 +111,7 @@ def _deciding(sharing: tuple[Listener, ...]) -> Iterator[Node]:
     if names:
         yield from _remove(ODD)
     for name in names:
-        yield _set(ODD, _if(f"request.headers['{name}'].contains(',')", "'1'", "''"))
+        yield _set(ODD, _if(f'request.headers["{name}"].contains(",")', '"1"', '""'))
 
 
 def _scheme(sharing: tuple[Listener, ...]) -> str:
@@ -125,9 +125,9 @@ def _disbelieved(scheme: str) -> Iterator[Node]:
 
 
 def _believed(sharing: tuple[Listener, ...]) -> Iterator[Node]:
-    proto, host = "request.headers['x-forwarded-proto']", "request.headers['x-forwarded-host']"
-    own = f"'{_scheme(sharing)}'"
-    said = f"('x-forwarded-proto' in request.headers) && {proto}.matches('^https?$')"
+    proto, host = 'request.headers["x-forwarded-proto"]', 'request.headers["x-forwarded-host"]'
+    own = f'"{_scheme(sharing)}"'
+    said = f'("x-forwarded-proto" in request.headers) && {proto}.matches("^https?$")'
     yield _set("x-forwarded-proto", _if(said, proto, own))
-    named = f"('x-forwarded-host' in request.headers) && {host}.matches('{_HOSTS}')"
+    named = f'("x-forwarded-host" in request.headers) && {host}.matches("{_HOSTS}")'
     yield _set("x-forwarded-host", _if(named, host, "request.host"))
