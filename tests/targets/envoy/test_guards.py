@@ -173,9 +173,13 @@ def test_servers_say_nothing_of_who_may_read_where_the_listener_does() -> None:
 
 
 @pytest.mark.parametrize("bound", [True, False])
-def test_the_script_of_keys_knows_a_routes_pools_where_a_client_is_kept_to_some(bound: bool) -> None:
-    one = {"key": "env:A", **({"pools": ["chat"]} if bound else {})}
-    fleet = {"clients": {"a": one}, **listener(auth={"clients": "all"}), **pool()}
-    told = [each["lb.auth"] for each in values(fleet, "filter_metadata") if "lb.auth" in each]
-    assert bool(told) is bound
-    assert all(one == {"pools": "chat"} for one in told)
+def test_a_route_refuses_the_clients_that_are_kept_to_other_pools(bound: bool) -> None:
+    one = {"key": "env:A", **({"pools": ["other"]} if bound else {})}
+    fleet = {
+        "clients": {"a": one, "b": {"key": "env:B"}},
+        **listener(auth={"clients": "all"}, routes=[{"path": "/o", "pool": "other"}, {"pool": "chat"}]),
+        "pools": {**pool()["pools"], "other": {"servers": ["10.0.0.9:8000"]}},
+    }
+    refused = [found["pools"]["principals"] for found in values(fleet, "policies") if "pools" in found]
+    assert len(refused) == bound
+    assert all("{'exact': 'a'}" in str(found) and "'b'" not in str(found) for found in refused)
