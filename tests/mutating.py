@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 ORDERS, FOUND = "LBGEN_MUTANTS", "LBGEN_VERDICTS"
 """Files: the mutants as JSON, and where the verdicts go, one a line."""
 CPU_S, WALL_S = 60, 600
+UNKNOWN = "?"
+"""What a fork says that could not try its mutant."""
 
 
 class Trace(NamedTuple):
@@ -69,18 +71,23 @@ def _tried(
     if first is None and index is None:
         return None, ""
     items = _callers(session, str(place), first, traces)
+    if not items:
+        return (None if first is None else False), ""
     place.write_text(order["text"])
 
     def put() -> bool:
         if first is not None:
             return _patched(place, whole, order["text"])
-        return _rebound(place, ast.parse(order["text"]).body[index or 0])
+        _rebound(place, ast.parse(order["text"]).body[index or 0])
+        return True
 
     try:
         said = _in_fork(lambda: _noticed(session, items, put), WALL_S)
     finally:
         place.write_text(whole)
-    if said == "?" or (first is None and not said):  # what was made of a value at import is as it was
+    if said.startswith(UNKNOWN) or (
+        first is None and not said
+    ):  # what was made of a value at import is as it was
         return None, ""
     return said != "", said
 
@@ -98,10 +105,10 @@ def _callers(
 
 
 def _noticed(session: pytest.Session, items: list[pytest.Item], put: Callable[[], bool]) -> str:
-    """Put a mutant in and run tests until one fails, in a fork; return its name, "" or "?"."""
+    """Put a mutant in and run tests until one fails, in a fork; return its name, "" or `UNKNOWN`."""
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     if not put():
-        return "?"
+        return UNKNOWN
     for item, following in zip(items, [*items[1:], None], strict=True):
         if not _passes(item, following):
             session._setupstate.teardown_exact(None)
@@ -129,12 +136,12 @@ def _patched(place: Path, old: str, new: str) -> bool:
     return True
 
 
-def _rebound(place: Path, statement: ast.stmt) -> bool:
-    """Give a module, and all who import from it, what a mutant assigns; tell whether the module is there."""
+def _rebound(place: Path, statement: ast.stmt) -> None:
+    """Give a module, and all who import from it, what a mutant assigns; one not there yet reads its file."""
     ours = [one for name, one in sys.modules.items() if name.split(".")[0] == "lbgen"]
     module = next((one for one in ours if str(getattr(one, "__file__", "")).endswith(f"/{place}")), None)
-    if module is None:
-        return False
+    if module is None:  # the tests will import it from its file
+        return
     fresh = dict(vars(module))
     exec(compile(ast.Module([statement], []), str(place), "exec"), fresh)
     for name, now in fresh.items():
@@ -146,7 +153,6 @@ def _rebound(place: Path, statement: ast.stmt) -> bool:
         for one in ours:
             if was is not now and vars(one).get(name) is was:
                 setattr(one, name, now)
-    return True
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -214,7 +220,7 @@ def _in_fork(work: Callable[[], str], limit_s: float) -> str:
         try:
             said = work()
         except BaseException as wrong:  # noqa: BLE001 - a fork returns to nobody
-            said = f"raised {wrong!r}"
+            said = f"{UNKNOWN} {wrong!r}"
         with os.fdopen(writing, "w") as file:
             file.write(said)
         os._exit(0)
