@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SECRETS = {"ONE": "sk-one", "TWO": "sk-two", "OPS": "sk-ops", "ENGINE": "engine-key"}
 PORTS = (
     "routes", "shared", "trusted", "keyed", "closed", "bodies", "limited", "cors", "exempt", "metrics",
-    "narrow", "proxied", "run", "asking",
+    "behind", "narrow", "proxied", "run", "asking",
 )  # fmt: skip
 SERVERS = ("a", "b", "spare", "door")
 TO_A = [{"pool": "a"}]
@@ -93,6 +93,8 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
                         "trusted_proxies": ["127.0.0.1"], "routes": TO_A},
             **({} if target == "haproxy" else {"asking": asking(at["asking"], where["door"])}),
             "exempt": {"bind": at["exempt"], "routes": TO_A,
+                       "auth": {"clients": "all", "except": ["127.0.0.0/8"]}},
+            "behind": {"bind": at["behind"], "routes": TO_A, "trusted_proxies": ["127.0.0.0/8"],
                        "auth": {"clients": "all", "except": ["127.0.0.0/8"]}},
             "closed": {"bind": at["closed"], "auth": "none", "allow": ["10.0.0.0/8"], "routes": TO_A},
             "bodies": {
@@ -366,6 +368,7 @@ def test_what_a_client_claims_of_itself_is_not_believed(site: Site) -> None:
         ({"X-Forwarded-For": "203.0.113.9"}, "X-Real-IP", "203.0.113.9"),
         ({"X-Forwarded-For": "203.0.113.9, 127.0.0.2"}, "X-Real-IP", "203.0.113.9"),
         ({"X-Forwarded-For": "198.51.100.1, 203.0.113.9"}, "X-Real-IP", "203.0.113.9"),
+        ({"X-Forwarded-For": "198.51.100.1,2001:db8::1234"}, "X-Real-IP", "2001:db8::1234"),
         ({}, "X-Real-IP", "127.0.0.1"),
         ({"X-Forwarded-Proto": "https"}, "X-Forwarded-Proto", "https"),
         ({"X-Forwarded-Proto": "gopher"}, "X-Forwarded-Proto", "http"),
@@ -537,6 +540,25 @@ def test_addresses_that_are_not_allowed_are_refused(site: Site) -> None:
 def test_an_exempt_address_needs_no_key_and_a_key_still_tells_who_asks(site: Site) -> None:
     check(site, "exempt", Way("/", "a"))
     check(site, "exempt", Way("/", "a", headers=(("Authorization", "Bearer sk-one"),)))
+
+
+@pytest.mark.parametrize(
+    ("chain", "status"),
+    [
+        ("127.0.0.9", 200),
+        ("203.0.113.9, 127.0.0.9, 127.0.0.8", 401),
+        ("127.0.0.9, 203.0.113.9", 401),
+        ("127.0.0.9, 2001:db8::1", 401),
+        ("127.0.0.9, unknown", 401),
+        ("127.0.0.9, unknown, 127.0.0.8", 401),
+        ("127.0.0.9, 203.0.113.9:x", 401),
+        ("127.0.0.9, 999.1.1.1", 401),
+        ("127.0.0.9,", 401),
+    ],
+)
+def test_a_client_that_no_proxy_can_name_is_in_no_network(site: Site, chain: str, status: int) -> None:
+    """Whoever stands where the last trusted proxy saw no address is not taken for that proxy."""
+    assert site.ask("behind", "/", headers={"X-Forwarded-For": chain}).status == status
 
 
 def test_figures_are_told_at_their_own_address_alone(site: Site) -> None:

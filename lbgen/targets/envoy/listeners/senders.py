@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 _ID = "x-lb-id"
 _KEPT_IDS = "^[A-Za-z0-9._:/+=-]+$"
 _HOSTS = "^[A-Za-z0-9._-]+(:[0-9]+)?$"
+_CHAIN = "^( *([0-9]+[.][0-9]+[.][0-9]+[.][0-9]+|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*) *(,|$))+$"
+_OVER = "(2[6-9][0-9]|25[6-9]|[3-9][0-9][0-9]|[0-9]{4})"
+_NO_CHAIN = f"{_OVER}[.]|[.]{_OVER}|, *$"
+"""Addresses that Envoy can read, one after the other, in two expressions: one alone is too large for CEL."""
+_NOBODY = "0.0.0.0"  # noqa: S104 - compared with networks, never bound
 
 
 class Senders(NamedTuple):
@@ -125,6 +130,11 @@ def _disbelieved(scheme: str) -> Iterator[Node]:
 
 
 def _believed(sharing: tuple[Listener, ...]) -> Iterator[Node]:
+    # Envoy takes a proxy itself for the client of a chain that it cannot read.
+    chain = 'request.headers["x-forwarded-for"]'
+    readable = f'{chain}.matches("{_CHAIN}") && !{chain}.matches("{_NO_CHAIN}")'
+    unreadable = f'("x-forwarded-for" in request.headers) && !({readable})'
+    yield _set("x-forwarded-for", _if(unreadable, f'"{_NOBODY}"', '""'))
     proto, host = 'request.headers["x-forwarded-proto"]', 'request.headers["x-forwarded-host"]'
     own = f'"{_scheme(sharing)}"'
     said = f'("x-forwarded-proto" in request.headers) && {proto}.matches("^https?$")'
