@@ -26,7 +26,7 @@ TARGETS = ("haproxy", "nginx", "envoy")
 KEPT = ROOT / "tests" / "equivalent.txt"
 PARTS: dict[str, tuple[str, ...]] = {
     **{f"targets/{name}/tells.py": ("manifests",) for name in TARGETS},
-    **{f"targets/{name}/read.py": ("deploy/test_plan.py",) for name in TARGETS},
+    **{f"targets/{name}/reading": ("deploy/test_plan.py",) for name in TARGETS},
     **{
         f"targets/{name}": (
             f"targets/{name}",

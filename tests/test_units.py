@@ -133,7 +133,7 @@ def test_labels_of_a_name(label: str) -> None:
 
 @pytest.mark.parametrize("label", ["a" * 64, "-a", "a-", "a..b"])
 def test_no_labels_of_a_name(label: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
+    with pytest.raises(ValueError, match="is not a host name or an IP address"):
         units.parse_address(f"{label}.x:80")
 
 
@@ -200,7 +200,7 @@ def test_a_sockets_path_fits_into_an_address_of_linux(length: int, good: bool) -
     "text", ["[fd00::2:80", "fd00::2]:80", "[a:80", "a]:80", "[]:80", "a:65536", "1.2.3.4.:80"]
 )
 def test_half_written_addresses(text: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
+    with pytest.raises(ValueError, match=r"is not a|is ambiguous"):
         units.parse_address(text)
 
 

@@ -22,7 +22,7 @@ makes every check and writes this page; [the table of engines](reference/engines
 tried so. Each check sees what clients get and what the engine counts itself; times are of a small and busy
 machine.
 """
-_SECTION = re.compile(r"^## .*?(?=^## |\\Z)".replace(r"\\Z", r"\Z"), re.MULTILINE | re.DOTALL)
+_SECTION = re.compile(r"^## .*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
 class Tried(NamedTuple):

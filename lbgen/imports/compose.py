@@ -41,7 +41,7 @@ class Compose(NamedTuple):
     texts: tuple[tuple[str, str], ...]
     """What stands in the file itself (``content``), by the file's name: its lines, at their place."""
     versions: Mapping[str, str]
-    """By target, the version that the image's tag names."""
+    """By target, the version that the tags of its images name, where it is one alone."""
     engines: Mapping[str, str]
     """By service, what its image runs."""
 
@@ -50,21 +50,20 @@ def read_compose(name: str, text: str, document: Document) -> Compose:
     """Return what a Compose file says; raises `LbgenError` where no balancer has a configuration in it."""
     folder = Path(name).parent
     whole = document.plain()
-    services: Mapping[str, Any] = whole["services"]
-    configs: Mapping[str, Any] = whole["configs"] if isinstance(whole.get("configs"), dict) else {}
+    services, configs = (_mapping(whole.get(key)) for key in ("services", "configs"))
     files: list[str] = []
     inside: list[tuple[str, str]] = []
-    versions: dict[str, str] = {}
+    versions: dict[str, set[str]] = {}
     engines: dict[str, str] = {}
     for service, said in services.items():
-        values = said if isinstance(said, dict) else {}
+        values = _mapping(said)
         image = str(values.get("image", ""))
         target = next((one for one, pattern in _BALANCERS.items() if pattern.search(image)), None)
         if target is not None:
             files += _mounted(folder, values, configs)
             inside += [(name, _content(text, document, one)) for one in _written(values, configs)]
             version = re.search(r":v?(\d+\.\d+(?:\.\d+)?)", image)
-            versions |= {target: version[1]} if version else {}
+            versions.setdefault(target, set()).add(version[1] if version else "")
         found = next((engine for engine, part in _ENGINES.items() if part in image), None)
         if found is not None:
             engines[service] = found
@@ -72,7 +71,16 @@ def read_compose(name: str, text: str, document: Document) -> Compose:
         raise LbgenError(
             f"{name}: no service with an image of NGINX or HAProxy has its configuration mounted"
         )
-    return Compose(tuple(dict.fromkeys(files)), tuple(dict.fromkeys(inside)), versions, engines)
+    agreed = {target: one for target, said in versions.items() if len(said) == 1 for one in said if one}
+    return Compose(tuple(dict.fromkeys(files)), tuple(dict.fromkeys(inside)), agreed, engines)
+
+
+def _mapping(said: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever YAML says
+    return said if isinstance(said, dict) else {}
+
+
+def _list(said: Any) -> list[Any]:  # noqa: ANN401 - whatever YAML says
+    return said if isinstance(said, list) else []
 
 
 def _written(service: Mapping[str, Any], configs: Mapping[str, Any]) -> Iterator[str]:
@@ -97,7 +105,9 @@ def _used(
     service: Mapping[str, Any], configs: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Yield the ``configs`` of a service: name, target, what the Compose file says of it."""
-    for one in service.get("configs") or ():
+    for one in _list(service.get("configs")):
+        if not isinstance(one, str | dict):
+            continue
         name = one if isinstance(one, str) else str(one.get("source", ""))
         target = f"/{name}" if isinstance(one, str) else str(one.get("target", f"/{name}"))
         said = configs.get(name)
@@ -122,7 +132,7 @@ def _is_configuration(name: str) -> bool:
 
 
 def _volumes(service: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for one in service.get("volumes") or ():
+    for one in _list(service.get("volumes")):
         if isinstance(one, str) and one.count(":"):
             source, target = one.split(":")[:2]
             yield source, target

@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.fleet.text.source import Document, Source, read
-from lbgen.imports.compose import read_compose
+from lbgen.imports.compose import Compose, read_compose
 from lbgen.problems import LbgenError
 from lbgen.readers.files import Configurations, read_configurations
 from lbgen.reading import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from lbgen.imports.compose import Compose
 
 _COMPOSE = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
 
@@ -42,23 +40,43 @@ def read_named(paths: Sequence[str], haproxy_version: str = "") -> Named:
         if document is not None and isinstance(whole.get("model_list"), list):
             documents[path] = document
         elif document is not None and isinstance(whole.get("services"), dict):
-            compose = read_compose(path, text, document)
-            plain += compose.configurations
-            texts += compose.texts
+            one = read_compose(path, text, document)
+            compose = one if compose is None else _both(compose, one)
+            plain += one.configurations
+            texts += one.texts
         else:
             plain.append(path)
     version = haproxy_version or (compose.versions.get("haproxy", "") if compose else "")
     return Named(read_configurations(plain, version, texts), compose, documents)
 
 
+def _both(one: Compose, other: Compose) -> Compose:
+    """Return what two Compose files say; versions where they do not contradict each other."""
+    versions = {
+        target: version
+        for target, version in {**one.versions, **other.versions}.items()
+        if {one.versions.get(target, version), other.versions.get(target, version)} == {version}
+    }
+    return Compose(
+        (*one.configurations, *other.configurations),
+        (*one.texts, *other.texts),
+        versions,
+        {**one.engines, **other.engines},
+    )
+
+
 def _project(path: str) -> str:
-    """Return the Compose file of a folder that holds one with a balancer's configuration, else the path."""
+    """Return the Compose file of a folder that holds one with a balancer's configuration, else the path.
+
+    Files that it mounts and that are not here, since they are made elsewhere, leave the folder as it is.
+    """
     found = [Path(path) / name for name in _COMPOSE if (Path(path) / name).is_file()] if path != "-" else []
     for name in map(str, found[:1]):
         text = _text(name)
         document = _document(name, text)
         try:
-            if document is not None and read_compose(name, text, document):
+            made = read_compose(name, text, document) if document is not None else None
+            if made is not None and (made.texts or any(Path(one).exists() for one in made.configurations)):
                 return name
         except LbgenError:
             return path

@@ -74,3 +74,39 @@ def test_a_compose_file_without_a_balancer(tmp_path, capsys):
     code, _, err = call(capsys, tmp_path / "compose.yaml")
     assert code == 2
     assert "no service with an image of NGINX or HAProxy" in err
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "include: [other.yaml]\n",
+        "services:\n",
+        "services: [nginx]\n",
+        MOUNTED.replace('["./site.conf:/etc/nginx/conf.d/default.conf:ro"]', "5"),
+        MOUNTED + "    configs: [5, [site]]\n",
+        MOUNTED + "    configs: 5\nconfigs: 5\n",
+    ],
+)
+def test_an_odd_compose_file_beside_a_configuration_is_passed_over(tmp_path, capsys, odd):
+    (tmp_path / "compose.yaml").write_text(odd)
+    (tmp_path / "site.conf").write_text(SITE)
+    code, problems = found(capsys, tmp_path)
+    assert code == 1
+    assert ("buffered-streams", "site.conf", 4) in problems
+
+
+def test_a_mounted_file_that_is_made_elsewhere_leaves_the_folder(tmp_path, capsys):
+    (tmp_path / "compose.yaml").write_text(MOUNTED)
+    (tmp_path / "other.conf").write_text(SITE)
+    assert ("buffered-streams", "other.conf", 4) in found(capsys, tmp_path)[1]
+
+
+@pytest.mark.parametrize("order", [("1.29.8", "1.22.1"), ("1.22.1", "1.29.8")])
+def test_two_versions_are_none(tmp_path, capsys, order):
+    services = "".join(
+        MOUNTED.replace("services:\n", "").replace("1.29.8-alpine", tag).replace("lb:", f"lb{number}:")
+        for number, tag in enumerate(order)
+    )
+    (tmp_path / "compose.yaml").write_text(f"services:\n{services}")
+    (tmp_path / "site.conf").write_text(SITE)
+    assert "connection-closed" in {code for code, _, _ in found(capsys, tmp_path)[1]}

@@ -46,11 +46,22 @@ server {
     location /v1/chat/ { proxy_pass http://vllm; proxy_buffering off; proxy_read_timeout 10m; }
 }
 """
+REWRITTEN = """\
+upstream vllm { server 10.0.0.1:8000; }
+server { listen 80; location /api { rewrite ^/api/(.*) /$1 break; proxy_pass http://vllm/; } }
+"""
+COMPUTED = """\
+limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s;
+upstream vllm { server 10.0.0.1:8000; }
+server { listen 80; location / { limit_req zone=a burst=20 delay=many; proxy_pass http://vllm; } }
+"""
 
 
 @pytest.mark.parametrize(
     ("name", "text", "code"),
     [
+        ("rewritten", REWRITTEN, "path-joined-wrong"),
+        ("odd-delay", COMPUTED, "limit-delays"),
         ("ssh", TCP, "balanced-by-connection"),
         ("one-server", ONE_BEHIND_TCP, "balanced-by-connection"),
         ("tcp", ONE_BEHIND_TCP, "delayed-tokens"),

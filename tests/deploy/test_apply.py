@@ -172,11 +172,11 @@ def test_verify_tells_how_long_it_has_waited() -> None:
     with pytest.raises(LbgenError, match="does not answer"):
         verify(
             factory.fleet(listeners=(listener,)), "nginx", "abc",
-            deadline=1.3, waiting=lambda passed, whole: told.append((passed, whole)),
+            deadline=2.5, waiting=lambda passed, whole: told.append((passed, whole)),
         )  # fmt: skip
-    assert told[0] == (0, 2)
-    assert (1, 2) in told
-    assert told[-1] == (2, 2), "the last one takes the line away"
+    assert told[0] == (0, 3)
+    assert (1, 3) in told
+    assert told[-1] == (3, 3), "the last one takes the line away"
 
 
 def test_an_address_that_another_program_holds_is_seen_before_the_reload() -> None:

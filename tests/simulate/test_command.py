@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lbgen import __version__
 from lbgen.cli.guard import run
 from lbgen.simulate.runs.run import run as run_task
 
@@ -324,6 +325,16 @@ def test_a_strategy_has_one_colour_whatever_it_is_compared_with(
     assert len(found) == 1
 
 
+@pytest.mark.parametrize("epoch", ["99999999999999", "soon", "\u00b2"])
+def test_a_date_that_is_none_is_told_before_the_work(
+    simulate: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epoch: str
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
+    code, out, err = simulate("--report", str(tmp_path / "report.html"), *QUICK)
+    assert (code, out) == (2, "")
+    assert "SOURCE_DATE_EPOCH" in err
+
+
 def test_a_report_says_where_it_comes_from(
     simulate: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -336,7 +347,7 @@ def test_a_report_says_where_it_comes_from(
     command = unescape(re.findall(r"<dd><code>(.*?)</code>", text)[0])
     assert command.startswith("lbgen simulate ")
     assert "--set clients.team.key=... --set=listeners.default.auth=... --report" in command
-    assert "2023-11-14 22:13 UTC by lbgen 0.1.0" in text
+    assert f"2023-11-14 22:13 UTC by lbgen {__version__}" in text
     assert re.search(r"digest [0-9a-f]{12}<", text)
     assert "NO_KEY" not in text  # a key could stand there
 

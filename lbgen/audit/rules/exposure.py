@@ -22,8 +22,8 @@ _GUARDS = ("allow", "deny", "auth_basic", "auth_request", "auth_jwt", "internal"
 _LOGGED = re.compile(
     r"\$(?:request_body|http_authorization|http_x_api_key|http_api_key|http_cookie|cookie_\w+|arg_(?:api_?)?key)\b"
 )
-_KEYED = r"\$http_(?:authorization|(?:x_)?api_?key)\b"
-_NO_KEYS = frozenset({"default", "include", "hostnames", "volatile"})
+KEYED = r"\$http_(?:authorization|(?:x_)?api_?key)\b"
+NO_KEYS = frozenset({"default", "include", "hostnames", "volatile"})
 _KEY_HEADERS = r"(?:authorization|x-api-key|api-key|apikey|cookie)"
 
 
@@ -166,9 +166,9 @@ def _nginx_keys(view: NginxView) -> Iterator[Finding]:
     yield from found
     known = {(one.location.file, one.location.line) for one in found}
     for level in view.whole.levels("map"):
-        for entry in level.block.block or () if re.search(_KEYED, level.block.value) else ():
+        for entry in level.block.block or () if re.search(KEYED, level.block.value) else ():
             place = entry.location
-            literal = entry.name not in _NO_KEYS and key_in(entry.name)
+            literal = entry.name not in NO_KEYS and key_in(entry.name)
             if literal and (place.file, place.line) not in known and others_can_read(place.file):
                 yield _key(place)
 

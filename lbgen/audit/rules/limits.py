@@ -64,10 +64,11 @@ ADDRESS_LIMITS = AuditRule(
 def _delays(view: NginxView) -> Iterator[Finding]:
     rates = {zone: said for said, _ in view.whole.directives("limit_req_zone") if (zone := _zone(said))}
     for said in _holding(view, "limit_req"):
-        burst = said.parameter("burst")
-        if burst is None or not burst.isdecimal() or burst == "0" or "nodelay" in said.args:
+        burst, delay = said.parameter("burst") or "0", said.parameter("delay") or "0"
+        numbers = all(one.isascii() and one.isdecimal() for one in (burst, delay))
+        if not numbers or burst == "0" or "nodelay" in said.args:
             continue
-        delayed = int(burst) - int(said.parameter("delay") or 0)
+        delayed = int(burst) - int(delay)
         seconds = _seconds_each(rates.get(_zone(said)))
         if delayed <= 0 or (seconds is not None and delayed * seconds < 1):
             continue

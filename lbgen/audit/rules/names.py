@@ -158,11 +158,13 @@ def _haproxy_names(view: HaproxyView) -> Iterator[Finding]:
     for pool in () if view.generated else view.pools:
         named = [one for one in pool.servers if _is_name(one.address) and one.parameter("resolvers") is None]
         if named:
+            starts = "none" in (named[0].parameter("init-addr") or "").split(",")
+            unknown = "" if starts else " with one that is not known then it does not start at all, and"
             yield Finding(
                 named[0].line.location,
                 f"HAProxy looks servers' names of '{pool.name}', such as {_host_of(named[0].address)}, up"
-                " once, at its start: with one that is not known then it does not start at all, and a"
-                " container that comes back with another address gets nothing up to the next reload",
+                f" once, at its start:{unknown} a container that comes back with another address gets nothing"
+                " up to the next reload",
                 "default-server resolvers dns init-addr last,libc,none, with a section: resolvers dns,"
                 " parse-resolv-conf",
             )
@@ -174,7 +176,8 @@ ONCE = AuditRule(
     "addresses of servers are looked up once",
     "Containers and pods change their addresses whenever they start: what was looked up before is then a"
     " connection refused, or somebody else's server.",
-    "HAProxy follows DNS; NGINX does from 1.27.3, and 'check' says what an older one does",
+    "with 'dns: {mode: runtime}' HAProxy follows DNS, and NGINX from 1.27.3; without it names are looked up"
+    " once there, too",
     _nginx_names,
     _haproxy_names,
 )
@@ -195,6 +198,8 @@ def _replaced(view: NginxView) -> Iterator[tuple[Pass, str, str]]:
     """Yield passes whose URI replaces the prefix of their location, with both."""
     for one in view.passes:
         location = one.level.around("location")
+        if any("break" in said.args for said in one.level.all("rewrite")):
+            continue  # the path is what the rewrite made of it
         words = [word for word in (location.args if location else ()) if word != "^~"]
         after = one.directive.value.partition("://")[2]
         if len(words) == 1 and words[0].startswith("/") and "/" in after and "$" not in after:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from lbgen.audit.rule import AuditRule, Finding
+from lbgen.audit.rules.exposure import KEYED, NO_KEYS
 from lbgen.audit.secrets import key_in
 from lbgen.problems import Severity
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from lbgen.audit.nginx_view import NginxView
     from lbgen.readers.haproxy import Line
 
-_KEYED = r"\$http_(?:authorization|(?:x_)?api_?key)\b"
-_NO_KEYS = frozenset({"default", "include", "hostnames", "volatile"})
 _ALLOWED = "access-control-allow-origin"
 
 
@@ -115,7 +114,7 @@ CORS = AuditRule(
 
 def _loose(view: NginxView) -> Iterator[Finding]:
     for level in view.whole.levels("map") if view.passes and not view.generated else ():
-        if not re.search(_KEYED, level.block.value):
+        if not re.search(KEYED, level.block.value):
             continue
         plain = [one for one in level.block.block or () if _is_text(one.name)]
         if plain:
@@ -128,7 +127,7 @@ def _loose(view: NginxView) -> Iterator[Finding]:
 
 
 def _is_text(name: str) -> bool:
-    return name not in _NO_KEYS and not name.startswith("~") and bool(key_in(name))
+    return name not in NO_KEYS and not name.startswith("~") and bool(key_in(name))
 
 
 LOOSE = AuditRule(

@@ -31,6 +31,7 @@ def expect_writable(name: str | None, *kinds: str, option: str = "--report") -> 
     """
     if name is None:
         return
+    _moment()
     path = Path(name)
     if not name:
         raise click.UsageError(f"{option} names no file")
@@ -61,9 +62,16 @@ def origin(console: Console) -> Origin:
     """Return what a page says of itself: the command, and now or the date in SOURCE_DATE_EPOCH."""
     from lbgen.simulate.answers.report import Origin  # noqa: PLC0415 - most calls write no report
 
+    return Origin(shlex.join(["lbgen", *_shown(console.arguments)]), f"{_moment():%Y-%m-%d %H:%M} UTC")
+
+
+def _moment() -> datetime:
+    """Return now, or the date in SOURCE_DATE_EPOCH; raises `LbgenError` for what is no such date."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    moment = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() else datetime.now(UTC)
-    return Origin(shlex.join(["lbgen", *_shown(console.arguments)]), f"{moment:%Y-%m-%d %H:%M} UTC")
+    try:
+        return datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
+    except (ValueError, OverflowError, OSError):
+        raise LbgenError(f"SOURCE_DATE_EPOCH={epoch!r} is no date: seconds since 1970 are expected") from None
 
 
 def _shown(arguments: Sequence[str]) -> Iterator[str]:

@@ -126,7 +126,7 @@ ANSWERS: dict[str, Answer] = {
 WHEN: dict[str, str] = {
     "bad_request": "the request or its path is malformed, has dot segments, or repeats a header that decides",
     "bad_body": "a body that decides is no JSON, though it claims to be",
-    "bad_form": "a form or query that decides is malformed, or names the model twice; Envoy reads no forms",
+    "bad_form": "a form or query that decides is malformed, or names the model twice",
     "odd_spelling": "a name or a number that decides is spelled in a way that NGINX cannot compare",
     "https_required": "plain HTTP on a port that speaks TLS; HAProxy and Envoy hang up",
     "no_certificate": "no certificate that `tls.client_ca` signed; HAProxy and Envoy end the handshake",

@@ -408,11 +408,11 @@ class Log(NamedTuple):
 @pytest.mark.parametrize(
     "case",
     [
-        Log("{}", "log stdout len 16384 format raw local0 info", """log-format '{"time":"""),
-        Log("{level: error}", "log stdout len 16384 format raw local0 err", """log-format '{"time":"""),
+        Log("{}", "log stdout len 65000 format raw local0 info", """log-format '{"time":"""),
+        Log("{level: error}", "log stdout len 65000 format raw local0 err", """log-format '{"time":"""),
         Log(
             "{to: 'syslog:10.0.0.1:514', format: combined}",
-            "log 10.0.0.1:514 len 16384 format rfc5424 local0 info",
+            "log 10.0.0.1:514 len 65000 format rfc5424 local0 info",
             "log-format '%ci - %[var(txn.lb_client)] [%trl] ",
         ),
     ],

@@ -201,7 +201,7 @@ def condition(match: str) -> list[tuple[str, str]]:
         ("host: a.org", ("$host", '"~*^(?:a[.]org)$"')),
         ("host: '*.a.org'", ("$host", '"~*^(?:(?:[^.]+[.])+a[.]org)$"')),
         ("method: [GET, POST]", ("$request_method", '"~^(?:GET|POST)$"')),
-        ("header: {X-Tier: 'a+b'}", ("$http_x_tier", '"~^(?:a[+]b)$"')),
+        ("header: {X-Tier: 'a+b'}", ("$http_x_tier", '"~^(?:[ \\\\t]*a[+]b[ \\\\t]*)$"')),
         ("prompt_over: 1KiB", ("$content_length", None)),
         ("prompt_under: 1KiB", ("$content_length", None)),
     ],

@@ -40,8 +40,7 @@ def _bounds(fleet: Fleet, verdicts: Verdicts, pool: Pool) -> None:
         hint = f"declare modules: [njs] (NGINX {FEATURES['njs_counts'].since}), or {HAPROXY}"
         verdicts.degraded(f"strategy.{key}", (*pool.path, "strategy", key), reason, hint)
     if not written and not has(fleet.target("nginx").version, "sticky") and not _capped(pool):
-        reason = "does not limit a server's load: before NGINX 1.29.6 a prefix stays where its hash is, "
-        "however popular"
+        reason = "does not limit a server's load: before NGINX 1.29.6 a hot prefix stays where its hash is"
         verdicts.degraded("strategy", (*pool.path, "strategy"), reason, f"write max_in_flight; or {HAPROXY}")
 
 
@@ -216,7 +215,7 @@ def _buffering(fleet: Fleet, verdicts: Verdicts) -> None:
         by = session_of(pool)
         if pool.strategy.name == "prefix" or (by and by.body):
             reason = "cannot be false: the strategy chooses a server by the body"
-            instead = "a separate pool for uploads, with another strategy; or "
+            instead = f"a separate pool for uploads, with another strategy; or {HAPROXY}"
             verdicts.refused("request_buffering", path, reason, instead)
         elif _read_by_route(fleet, pool):
             reason = "has no effect where routes read bodies: NGINX has read all of it by then"
