@@ -7,6 +7,7 @@ import ssl
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from integration.envoy_site import MockServer, mocks, pool, running
 from integration.waiting import eventually
@@ -62,6 +63,27 @@ def test_what_servers_see_in_place_of_a_key(servers: list[MockServer], tmp_path:
         assert site.ask("/x", headers=bearer("sk-a")).status == 200
         assert servers[0].seen[-1].headers["authorization"] == "Bearer sk-engine"
         assert site.ask("/x").status == 200, "an address that needs no key"
+
+
+def test_a_service_that_cannot_be_asked_lets_nobody_in(servers: list[MockServer], tmp_path: Path) -> None:
+    """A script that fails would let the request through."""
+    door, server = servers[0], servers[1]
+    external = {"url": f"http://127.0.0.1:{door.port}/check"}
+    with running(edge([server], {"auth": {"external": external}}), tmp_path) as site:
+        assert site.ask("/x").status == 200
+        (table,) = tmp_path.rglob("clusters.yaml")
+        found = yaml.safe_load(table.read_text())
+        kept = [one for one in found["resources"] if one["name"] != "lb:auth:public"]
+        assert len(kept) == len(found["resources"]) - 1
+        fresh = table.with_suffix(".new")
+        fresh.write_text(yaml.safe_dump({**found, "resources": kept}))
+        fresh.replace(table)
+        before = len(door.seen)
+        eventually(lambda: site.ask("/x").status == 500, 15, "a refusal")
+        asked, served = len(door.seen), len(server.seen)
+        assert [site.ask("/x").status for _ in range(5)] == [500] * 5
+        assert (len(door.seen), len(server.seen)) == (asked, served)
+        assert served - 1 == asked - before, "who was served had been let in"
 
 
 def test_limits(servers: list[MockServer], tmp_path: Path) -> None:

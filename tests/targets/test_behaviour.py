@@ -553,6 +553,9 @@ def test_an_exempt_address_needs_no_key_and_a_key_still_tells_who_asks(site: Sit
         ("127.0.0.9, unknown, 127.0.0.8", 401),
         ("127.0.0.9, 203.0.113.9:x", 401),
         ("127.0.0.9, 999.1.1.1", 401),
+        ("127.0.0.9, 1:2:3", 401),
+        ("127.0.0.9, 12345::1", 401),
+        ("unknown", 401),
         ("127.0.0.9,", 401),
     ],
 )
@@ -633,6 +636,10 @@ BODIES = (
     Sent("/v1/chat/completions", b'{"model": "big-7b"}', JSON, "b", 200, ""),
     Sent("/v1/chat/completions", b'{"x": [{"model": "tiny"}], "model" : "small"}', JSON, "a", 200, ""),
     Sent("/v1/chat/completions", b'{"model": "tiny"}', JSON, "a", 200, ""),
+    Sent("/v1/chat/completions", b'{"model": "big-\\u6a21\\u578b"}', JSON, "b", 200, ""),
+    Sent("/v1/chat/completions", b'{"model": "tin\\\\u0079"}', JSON, "", 404, "model_not_found"),
+    Sent("/v1/chat/completions", b'{"model": "tiny"}', (("Content-Type", "application/grpc"),), "a", 200, ""),
+    Sent("/v1/chat/completions", b'\xef\xbb\xbf{"model": "tiny"}', JSON, "a", 200, ""),
     Sent("/v1/chat/completions", b'{"model": "other"}', JSON, "", 404, "model_not_found"),
     Sent("/v1/chat/completions", b"{}", JSON, "", 404, "not_found"),
     Sent("/v1/chat/completions", b'{"model": "tiny"', JSON, "", 400, "invalid_json"),
@@ -654,6 +661,14 @@ BODIES = (
     Sent("/many", b'{"max_completion_tokens": 11}', JSON, "b", 200, ""),
     Sent("/many", b"{}", JSON, "a", 200, ""),
 )  # fmt: skip
+
+
+def test_escapes_that_follow_each_other(site: Site) -> None:
+    got = site.ask("bodies", "/v1/chat/completions", "POST", b'{"model": "\\u0074\\u0069n\\u0079"}', JSON)
+    if site.target == "nginx":  # it compares what stands there
+        assert (got.status, got.code) == (400, "odd_spelling")
+    else:
+        assert (got.status, got.headers["x-mock"]) == (200, "a")
 
 
 @pytest.mark.parametrize("sent", BODIES, ids=lambda one: f"{one.path} {one.body[:30]!r} {one.code}")

@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 _ID = "x-lb-id"
 _KEPT_IDS = "^[A-Za-z0-9._:/+=-]+$"
 _HOSTS = "^[A-Za-z0-9._-]+(:[0-9]+)?$"
-_CHAIN = "^( *([0-9]+[.][0-9]+[.][0-9]+[.][0-9]+|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*) *(,|$))+$"
-_OVER = "(2[6-9][0-9]|25[6-9]|[3-9][0-9][0-9]|[0-9]{4})"
-_NO_CHAIN = f"{_OVER}[.]|[.]{_OVER}|, *$"
-"""Addresses that Envoy can read, one after the other, in two expressions: one alone is too large for CEL."""
-_NOBODY = "0.0.0.0"  # noqa: S104 - compared with networks, never bound
+_NOWHERE = "0.0.0.0"  # noqa: S104 - compared with networks, never bound
 
 
 class Senders(NamedTuple):
@@ -42,16 +38,17 @@ def senders(sharing: tuple[Listener, ...]) -> Iterator[Senders]:
     proxied = any(one.accept_proxy for one in sharing)
     told = [*_deciding(sharing), *_disbelieved(_scheme(sharing))]
     if trusted and not proxied:
-        yield Senders(trusted, {**_forwarded(trusted), **_early(*_deciding(sharing), *_believed(sharing))})
+        yield Senders(
+            trusted,
+            {**_forwarded(trusted), **_early(*_deciding(sharing), *_believed(sharing), *_unreadable())},
+        )
     if trusted and proxied:
         # Whoever speaks the PROXY protocol passes on what its client says of itself.
         why = {"#": "The client is who the PROXY protocol names.", "use_remote_address": True}
         yield Senders(trusted, {**why, **_early(*told)})
-        kind = "envoy.extensions.http.original_ip_detection.custom_header.v3.CustomHeaderConfig"
         why = {"#": "The client is who connects, whatever the PROXY protocol says."}
         noted = _set(DIRECT, "%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%")
-        own = _detect("custom_header", typed(kind, header_name=DIRECT))
-        yield Senders((), {**why, **own, **_early(noted, *told)})
+        yield Senders((), {**why, **_detect(custom_header=_by_header()), **_early(noted, *told)})
         return
     why = {"#": "The client is who connects, whatever it says of itself.", "use_remote_address": True}
     yield Senders((), {**why, **_early(*told)})
@@ -66,13 +63,28 @@ def _forwarded(trusted: tuple[str, ...]) -> Node:
     networks = {"cidrs": [cidr(network) for network in trusted]}
     kind = "envoy.extensions.http.original_ip_detection.xff.v3.XffConfig"
     detect = typed(kind, xff_trusted_cidrs=networks, skip_xff_append={"value": False})
-    why = "The client is the last in X-Forwarded-For that is no trusted proxy."
-    return {"#": why, **_detect("xff", detect)}
+    why = "The client is the last in X-Forwarded-For that is no trusted proxy; without an address, nobody."
+    return {"#": why, **_detect(xff=detect, custom_header=_by_header())}
 
 
-def _detect(name: str, config: Node) -> Node:
-    extension = {"name": f"envoy.http.original_ip_detection.{name}", "typed_config": config}
-    return {"use_remote_address": False, "original_ip_detection_extensions": [extension]}
+def _by_header() -> Node:
+    kind = "envoy.extensions.http.original_ip_detection.custom_header.v3.CustomHeaderConfig"
+    return typed(kind, header_name=DIRECT)
+
+
+def _detect(**configs: Node) -> Node:
+    """Return what finds the client's address: the first of these that does."""
+    extensions = [
+        {"name": f"envoy.http.original_ip_detection.{name}", "typed_config": config}
+        for name, config in configs.items()
+    ]
+    return {"use_remote_address": False, "original_ip_detection_extensions": extensions}
+
+
+def _unreadable() -> Iterator[Node]:
+    """Yield what names nobody where X-Forwarded-For names no address: else it would be the proxy itself."""
+    yield from _remove(DIRECT)
+    yield _set(DIRECT, _if('"x-forwarded-for" in request.headers', f'"{_NOWHERE}"', '""'))
 
 
 def _early(*mutations: Node) -> Node:
@@ -130,11 +142,6 @@ def _disbelieved(scheme: str) -> Iterator[Node]:
 
 
 def _believed(sharing: tuple[Listener, ...]) -> Iterator[Node]:
-    # Envoy takes a proxy itself for the client of a chain that it cannot read.
-    chain = 'request.headers["x-forwarded-for"]'
-    readable = f'{chain}.matches("{_CHAIN}") && !{chain}.matches("{_NO_CHAIN}")'
-    unreadable = f'("x-forwarded-for" in request.headers) && !({readable})'
-    yield _set("x-forwarded-for", _if(unreadable, f'"{_NOBODY}"', '""'))
     proto, host = 'request.headers["x-forwarded-proto"]', 'request.headers["x-forwarded-host"]'
     own = f'"{_scheme(sharing)}"'
     said = f'("x-forwarded-proto" in request.headers) && {proto}.matches("^https?$")'

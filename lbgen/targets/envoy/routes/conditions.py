@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -59,11 +60,19 @@ def odd_queries(listener: Listener) -> Iterator[Node]:
         yield from map(_query, (twice(name), needless(name)))
 
 
+_LISTS = re.compile(r"accept(-.+)?|cache-control|cookie|user-agent|.+-beta")
+"""Headers of which honest clients send several values in one line."""
+
+
 def decides_once(listeners: Iterable[Listener]) -> tuple[str, ...]:
-    """Return the headers that routes compare; one with a comma in a value cannot be told from two."""
+    """Return the headers that routes compare and that are one value by nature.
+
+    One with a comma in a value cannot be told from two.
+    """
     found = [pair for one in listeners for route in one.routes for pair in route.match.headers.items()]
     commas = {name.lower() for name, value in found if "," in value}
-    return tuple(dict.fromkeys(name.lower() for name, _ in found if name.lower() not in commas))
+    names = dict.fromkeys(name.lower() for name, _ in found)
+    return tuple(name for name in names if name not in commas and not _LISTS.fullmatch(name))
 
 
 def _hosts(match: Match) -> Iterator[str]:

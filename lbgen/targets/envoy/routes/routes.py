@@ -132,8 +132,9 @@ class _Taken:
         return node | {"typed_per_filter_config": {**script, **later}}
 
     def _script(self, wanted: list[str], *, decides: bool) -> Node:
-        ollama = any(pool.engine == "ollama" for pool in pools_of(self.made.fleet, self.listener))
-        more = {"ollama": True} if ollama else {}
+        pools = pools_of(self.made.fleet, self.listener)
+        kinds = {"ollama": {pool.engine for pool in pools}, "grpc": {pool.protocol for pool in pools}}
+        more = {name: True for name, found in kinds.items() if name in found}
         return lua(wanted=",".join(wanted), most=self.listener.inspect_body, decides=decides, **more)
 
     def _node(

@@ -131,7 +131,9 @@ def _priorities(fleet: Fleet, verdicts: Verdicts) -> None:
     for path in paths:
         if fleet.origins.written(path):
             reason = "orders waiting requests, and NGINX has no queue"
-            verdicts.refused("priority", path, reason, f"a pool with its own cap for each class; or {HAPROXY}")
+            verdicts.refused(
+                "priority", path, reason, f"a pool with its own cap for each class; or {HAPROXY}"
+            )
 
 
 def _rates(fleet: Fleet, verdicts: Verdicts) -> None:
