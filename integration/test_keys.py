@@ -12,6 +12,7 @@ import pytest
 from integration.conftest import renewed
 from integration.fleets import SERVERS, THREE, Proxy, files
 from integration.test_strategies import FEW, Running, even
+from integration.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -123,10 +124,14 @@ def by_address(running: Running, number: int) -> str:
 def test_a_session_stays_and_sessions_spread(
     running: Running, ask: Callable[[Running, int], str], keys: int
 ) -> None:
-    first = [ask(running, number) for number in range(keys)]
-    second = [ask(running, number) for number in range(keys)]
+    def spread() -> list[str]:
+        return [ask(running, number) for number in range(keys)]
+
+    eventually(
+        lambda: set(spread()) == set(SERVERS), 15, "keys on each server, once all are known to be well"
+    )
+    first, second = spread(), spread()
     assert sum(one != other for one, other in zip(first, second, strict=True)) <= FEW
-    assert set(first) == set(SERVERS)
 
 
 def test_without_the_parameter_requests_spread(running: Running) -> None:
