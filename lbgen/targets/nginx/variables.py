@@ -36,7 +36,7 @@ def add_common_maps(made: Assembly) -> None:
         "With its port, if it is the host by which NGINX chose the server: an absolute URI may name another.",
     )
     # A byte beyond ASCII is refused, and would make the line no JSON.
-    path = [(regex_word(r"~^(?<lb_path_only>[^?\x7f-\xff]*)"), "$lb_path_only")]
+    path = [(regex_word(r"~^(?<lb_path_only>[ ->@-~]*)"), "$lb_path_only")]
     made.map("$request_uri", "$lb_path", path, "For the log: of several tries the last one counts.")
     # By the request line, since the page of an early error is asked for by GET.
     made.map("$request", "$lb_method", [(regex_word(r"~^(?<lb_verb>\S+) "), "$lb_verb")])

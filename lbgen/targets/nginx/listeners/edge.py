@@ -187,7 +187,7 @@ def _malformed(made: Assembly) -> Check:
     """
     entries = [
         ("default", "0"),
-        (regex_word(r"~*^[^? ]*(?:/|%2f)(?:[.]|%2e){1,2}(?:/|%2f|[? ]|$)|^[^ ]*[#\x7f-\xff]"), "1"),
+        (regex_word(r"~*^[^? ]*(?:/|%2f)(?:[.]|%2e){1,2}(?:/|%2f|[? ]|$)|^[^ ]*(?:#|[^ -~])"), "1"),
     ]
     source = "$request_uri"
     if has(made.settings.version, "joined_headers"):
