@@ -119,7 +119,7 @@ def test_a_folder_has_a_certificate_for_each_name(one: One, host: str) -> None:
             one.get(PAIR, Ask("/v1/x", host=OTHER), tls=certificates.trusting())
     else:
         listener = {"bind": "443", "tls": {"directory": "certs/"}, "routes": [{"pool": "main"}]}
-        refused(one.proxy, {"folder": listener}, "NGINX wants them listed", "a listener for each host")
+        refused(one.proxy, {"folder": listener}, "NGINX needs them listed", "a listener for each host")
 
 
 def refused(proxy: Proxy, changed: dict[str, Any], reason: str, instead: str, **pool: Any) -> None:
@@ -213,7 +213,7 @@ ASKED: tuple[tuple[dict[str, str], int, str], ...] = (
 def test_a_service_says_who_comes_in(one: One, headers: dict[str, str], status: int, code: str) -> None:
     if one.proxy.target == "haproxy":
         listener = {"asking": asking("http://auth:9000/check")}
-        refused(one.proxy, listener, "HAProxy asks no other service", "auth: {clients: all}")
+        refused(one.proxy, listener, "HAProxy cannot ask another service", "auth: {clients: all}")
         return
     one.around.asked.questions.clear()
     got = one.get(ASKING, Ask("/v1/x?y=1", "POST", {**headers, "X-Team": "a", "X-Own": "b"}, b"question"))
