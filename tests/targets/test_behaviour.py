@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from integration.envoy_site import MockServer
 
-SECRETS = {"ONE": "sk-one", "TWO": "sk-two", "OPS": "sk-ops", "ENGINE": "engine-key"}
+SECRETS = {"ONE": "sk-one", "TWO": "sk-two", "OPS": "sk-ops", "HALF": "sk-half", "ENGINE": "engine-key"}
 PORTS = (
     "routes", "shared", "trusted", "keyed", "closed", "bodies", "limited", "cors", "exempt", "metrics",
-    "behind", "narrow", "proxied", "run", "asking",
+    "behind", "narrow", "proxied", "run", "asking", "tunnels", "talks", "shared_out",
 )  # fmt: skip
 SERVERS = ("a", "b", "spare", "door")
 TO_A = [{"pool": "a"}]
@@ -45,13 +45,14 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
                 "response_headers": {"set": {"X-Level": "pool"}, "remove": ["X-Powered-By"]},
             },
             "b": {**plain, "servers": [where["b"]], "host_header": "inference.internal"},
+            "c": {**plain, "servers": [where["spare"]]},
             "named": {**plain, "servers": [f"localhost:{servers['spare'].port}"], "host_header": "backend"},
             "run": {**plain, "servers": [where["a"]], "admin": {"clients": ["ops", "10.0.0.0/8"]}},
             "dead": {"engine": "vllm", "servers": ["127.0.0.1:1"], "health": False},
         },
         "metrics": {"bind": at["metrics"]},
         "clients": {"one": {"key": "env:ONE"}, "two": {"key": "env:TWO", "pools": ["b"]},
-                    "ops": {"key": "env:OPS"}},
+                    "ops": {"key": "env:OPS"}, "half": {"key": "env:HALF", "pools": ["a"]}},
         **({} if target == "envoy" else {"logs": {"fields": FIELDS}}),
         "listeners": {
             "routes": {
@@ -89,6 +90,15 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
             "run": {"bind": at["run"], "auth": {"clients": "all"},
                     "routes": [{"path": "/run", "strip_prefix": True, "pool": "run"},
                                {"model": "big-*", "pool": "b"}, {"model": "small", "pool": "a"}]},
+            "tunnels": {"bind": at["tunnels"], "auth": {"clients": "all"}, "routes": [
+                {"path": "/run", "strip_prefix": True, "websocket": True, "pool": "run"},
+                {"model": "open", "websocket": True, "pool": "b"},
+                {"model": "small", "pool": "a"}, {"model": "run", "pool": "run"}]},
+            "talks": {"bind": at["talks"], "auth": "none", "websocket": True, "routes": [
+                {"path": "/said", "respond": {"status": 410}}, {"model": "small", "pool": "a"},
+                {"model": "plain", "websocket": False, "pool": "a"}, {"model": "plain", "pool": "b"}]},
+            "shared_out": {"bind": at["shared_out"], "auth": {"clients": "all"},
+                           "routes": [{"split": {"a": 1, "c": 1}}]},
             "proxied": {"bind": at["proxied"], "auth": "none", "accept_proxy": True,
                         "trusted_proxies": ["127.0.0.1"], "routes": TO_A},
             **({} if target == "haproxy" else {"asking": asking(at["asking"], where["door"])}),
@@ -318,23 +328,61 @@ def test_nobody_there_is_said_as_json_with_a_time(site: Site) -> None:
     assert (got.status, got.code, got.headers.get("retry-after")) == (503, "service_unavailable", "1")
 
 
-def test_a_request_that_is_no_handshake_goes_on_without_an_upgrade(site: Site) -> None:
-    headers = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABkAAQ"}
+@pytest.mark.parametrize(
+    ("token", "more"), [("h2c", {"HTTP2-Settings": "AAMAAABkAAQ"}), ("other/1", {}), ("websockets", {})]
+)
+def test_a_request_that_is_no_handshake_goes_on_without_an_upgrade(
+    site: Site, token: str, more: dict[str, str]
+) -> None:
+    headers = {"Connection": ", ".join(("Upgrade", *more)), "Upgrade": token, **more}
     got = check(site, "routes", Way("/ws/x", "a", headers=tuple(headers.items())))
     assert got.sent("Upgrade") is None
     assert got.sent("HTTP2-Settings") is None
 
 
-@pytest.mark.parametrize(("path", "token"), [("/ws/x", "websocket"), ("/v1", None)])
-def test_a_handshake_goes_on_where_its_route_says_so(site: Site, path: str, token: str | None) -> None:
-    """On another route of the same listener it is a plain request."""
-    headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
-               "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}  # fmt: skip
-    got = site.ask("routes", path, headers=headers)
-    if site.target == "envoy" and token is None:
-        assert got.status == 403, "Envoy refuses it"
+HANDSHAKE = {
+    "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "X-Api-Key": "sk-ops",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("port", "path", "server", "token"),
+    [
+        ("routes", "/ws/x", "b", "websocket"),
+        ("routes", "/v1", "a", None),
+        ("exempt", "/v1", "a", None),
+        ("talks", "/v1/realtime?model=small", "a", "websocket"),
+        ("talks", "/v1/realtime?model=plain", "b", "websocket"),
+        ("tunnels", "/v1/realtime?model=open", "b", "websocket"),
+        ("tunnels", "/v1/realtime?model=small", "a", None),
+        ("tunnels", "/v1/load_lora_adapter?model=run", "a", None),
+        ("tunnels", "/run/x", "a", "websocket"),
+    ],
+)
+def test_a_handshake_goes_on_where_its_route_says_so(
+    site: Site, port: str, path: str, server: str, token: str | None
+) -> None:
+    """On another route it is a plain request, which Envoy refuses where one of the listener's takes some."""
+    got = site.ask(port, path, headers=HANDSHAKE)
+    if site.target == "envoy" and token is None and port != "exempt":
+        assert (got.status, got.code, got.seen) == (403, "forbidden", None)
     else:
-        assert got.sent("Upgrade") == token
+        assert (got.headers.get("x-mock"), got.sent("Upgrade")) == (server, token)
+
+
+def test_a_handshake_is_answered_where_nothing_leads_to_a_server(site: Site) -> None:
+    paths = {"/said": (410, ""), "/v1/realtime?model=nobody": (404, "model_not_found")}
+    asked = {path: site.ask("talks", path, headers=HANDSHAKE) for path in paths}
+    assert {path: (got.status, got.code) for path, got in asked.items()} == paths
+
+
+def test_a_route_for_handshakes_takes_no_other_request(site: Site) -> None:
+    ops = (("X-Api-Key", "sk-ops"),)
+    way = Way("/v1/chat?model=open", status=404, code="model_not_found", headers=ops)
+    check(site, "tunnels", way)
+    for path in ("/run/x", ADMIN):
+        check(site, "tunnels", way._replace(path=path, code="not_found", method="POST"))
 
 
 # what servers and clients are told
@@ -454,6 +502,15 @@ def test_a_key_opens_what_its_client_may_use(site: Site, way: Way) -> None:
         assert (got.sent("Authorization"), got.sent("X-Api-Key")) == ("Bearer engine-key", None)
     if way.status == 401:
         assert got.headers["www-authenticate"] == "Bearer"
+
+
+def test_a_client_keeps_to_its_pools_where_requests_are_shared_out(site: Site) -> None:
+    """The pool that was drawn counts, not the other."""
+    asked = [site.ask("shared_out", "/", headers={"X-Api-Key": "sk-half"}) for _ in range(32)]
+    got = {(one.status, one.headers.get("x-mock", ""), one.code) for one in asked}
+    assert got == {(200, "a", ""), (403, "", "forbidden")}
+    barred = [site.ask("shared_out", "/", headers={"X-Api-Key": "sk-two"}) for _ in range(8)]
+    assert {(one.status, one.code, one.seen) for one in barred} == {(403, "forbidden", None)}
 
 
 ADMIN = "/run/v1/load_lora_adapter"

@@ -87,6 +87,11 @@ def reads_bodies(fleet: Fleet, listener: Listener) -> bool:
     return any(_by_body(pool) for pool in pools_of(fleet, listener))
 
 
+def tunnels(listener: Listener) -> bool:
+    """Tell whether a route of a listener's passes WebSockets on."""
+    return listener.websocket or any(route.match.websocket for route in listener.routes)
+
+
 def takes_off(listener: Listener) -> bool:
     """Tell whether a route of a listener's takes a prefix off."""
     return any(route.strip_prefix and route.match.paths for route in listener.routes)

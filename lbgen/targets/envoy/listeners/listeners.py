@@ -16,7 +16,7 @@ from lbgen.targets.envoy.guards.auth import (
 )
 from lbgen.targets.envoy.guards.cors import OWNED, cors_headers, cors_policy
 from lbgen.targets.envoy.guards.rates import limits_of
-from lbgen.targets.envoy.language.words import Node, cidr, duration, header, silence, socket, typed
+from lbgen.targets.envoy.language.words import Node, cidr, duration, header, regex, silence, socket, typed
 from lbgen.targets.envoy.listeners.filters import (
     ADDRESSES,
     AUTH,
@@ -26,6 +26,7 @@ from lbgen.targets.envoy.listeners.filters import (
     filters,
     pools_of,
     reads_bodies,
+    tunnels,
 )
 from lbgen.targets.envoy.listeners.listener_tls import tls_socket
 from lbgen.targets.envoy.listeners.senders import senders
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 MANAGER = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 OLD: Node = {"accept_http_10": True, "default_host_for_http_10": "lb"}
 """HTTP/1.0, which others would get a 426 for: NGINX in front without `proxy_http_version`, and old checks."""
+_UPGRADES, _OTHERS = ".*", "(?i)[^w].*|.{0,8}|.{10,}"
+"""What `Upgrade` may ask for in vain: anything, or anything but WebSocket."""
 _BUFFER = 1_048_576
 """Bytes of a request that are held while a server is tried, or looked at."""
 _WINDOW = 1_048_576
@@ -143,7 +146,12 @@ def _manager(made: Assembly, sharing: tuple[Listener, ...], told: Node, tables: 
         spelled(compared(path)) for one in sharing for path in (one.status.live, one.status.ready) if path
     ]
     node = typed(MANAGER, stat_prefix=name, codec_type="AUTO" if http2 else "HTTP1")
-    node["http_protocol_options"] = OLD
+    opens = any(map(tunnels, sharing))
+    ignored = [regex(_OTHERS if opens else _UPGRADES)]
+    node["http_protocol_options"] = {**OLD, "ignore_http_11_upgrade": ignored}
+    if opens:
+        node["#upgrade"] = "For every route: the first that fits may be one that only looks at the body."
+        node["upgrade_configs"] = [{"upgrade_type": "websocket"}]
     node |= told
     node |= {
         "#paths": "Routes are compared with canonical paths: /%61pi and //api are /api.",
@@ -169,7 +177,7 @@ def _manager(made: Assembly, sharing: tuple[Listener, ...], told: Node, tables: 
         node["http2_protocol_options"] = {
             "initial_stream_window_size": {"value": _WINDOW},
             "initial_connection_window_size": {"value": _WINDOW},
-            **({"allow_connect": True} if any(map(_tunnels, sharing)) else {}),
+            **({"allow_connect": True} if opens else {}),
         }
     node["access_log"] = [access_log(made.fleet.logs, "+".join(one.name for one in sharing), silent)]
     node["local_reply_config"] = local_replies()
@@ -185,16 +193,13 @@ def _manager(made: Assembly, sharing: tuple[Listener, ...], told: Node, tables: 
     return node
 
 
-def _tunnels(listener: Listener) -> bool:
-    return listener.websocket or any(route.match.websocket for route in listener.routes)
-
-
 _USUAL_ANSWER = 4_096
 
 
 def table(made: Assembly, sharing: tuple[Listener, ...]) -> Node:
     """Return the route table of listeners that share their connections."""
-    hosts = [_host(made, listener) for listener in sharing]
+    opens = any(map(tunnels, sharing))
+    hosts = [_host(made, listener, opens=opens) for listener in sharing]
     if all(listener.hosts for listener in sharing):
         hosts.append(_strangers(made, sharing))
     return {
@@ -226,7 +231,7 @@ def _strangers(made: Assembly, sharing: tuple[Listener, ...]) -> Node:
     }
 
 
-def _host(made: Assembly, listener: Listener) -> Node:
+def _host(made: Assembly, listener: Listener, *, opens: bool) -> Node:
     node: Node = {"name": listener.name, "domains": list(listener.hosts) or ["*"]}
     per_filter = limits_of(made, listener)
     if listener.auth.clients:
@@ -246,7 +251,7 @@ def _host(made: Assembly, listener: Listener) -> Node:
     if listener.cors.origins:
         node["#cors"] = "Who may read answers is said here, not by the servers."
         node["response_headers_to_remove"] = [*OWNED, *node.get("response_headers_to_remove", ())]
-    node["routes"] = routes(made, listener)
+    node["routes"] = routes(made, listener, opens=opens)
     return node
 
 

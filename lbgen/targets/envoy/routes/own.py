@@ -40,7 +40,8 @@ def own_routes(made: Assembly, listener: Listener) -> Iterator[Node]:
         yield answer({"prefix": "/", "headers": [odd]}, ANSWERS["bad_request"], "One that decides, twice.")
     if listener.acme and listener.acme.pool:
         pool = made.fleet.pool(listener.acme.pool)
-        action = {"cluster": pool.name, "timeout": "30s"}
+        closed = [{"upgrade_type": "websocket", "enabled": False}]
+        action = {"cluster": pool.name, "timeout": "30s", "upgrade_configs": closed}
         yield {
             "match": {"prefix": ACME},
             "route": action,

@@ -43,11 +43,14 @@ if TYPE_CHECKING:
 _WEBSOCKET: Node = {"name": "upgrade", "string_match": {"exact": "websocket", "ignore_case": True}}
 
 
-def routes(made: Assembly, listener: Listener) -> list[Node]:
-    """Return all routes of a listener; the first that fits is taken."""
+def routes(made: Assembly, listener: Listener, *, opens: bool) -> list[Node]:
+    """Return all routes of a listener; the first that fits is taken.
+
+    `opens`: WebSockets come as far as here, and are refused by routes that pass none on.
+    """
     found = list(own_routes(made, listener))
     for candidate in candidates(listener):
-        found += _Taken(made, listener, candidate).nodes()
+        found += _Taken(made, listener, candidate, opens=opens).nodes()
     if any(not any(route.match) for route in listener.routes):
         return found
     if any(route.match.models for route in listener.routes):
@@ -62,8 +65,9 @@ def routes(made: Assembly, listener: Listener) -> list[Node]:
 class _Taken:
     """One route by one of its paths, in all the forms that it needs."""
 
-    def __init__(self, made: Assembly, listener: Listener, candidate: Candidate) -> None:
+    def __init__(self, made: Assembly, listener: Listener, candidate: Candidate, *, opens: bool) -> None:
         self.made = made
+        self.opens = opens
         self.listener = listener
         self.route: Route = listener.routes[candidate.order]
         self.path = path_match(candidate)
@@ -75,16 +79,23 @@ class _Taken:
         match = self.route.match
         if reads_body(match):
             yield self._reader()
+        if self.opens and match.websocket is None and self.pools and not self._tunnels():
+            yield answer(self._match([_WEBSOCKET]), ANSWERS["forbidden"], "No WebSockets here.")
         yield from self._closed()
         if match.websocket is not False and self._tunnels():
             yield self._node([_WEBSOCKET], tunnel=True)
         if match.websocket is True:
             return
-        other = [{**_WEBSOCKET, "invert_match": True}] if match.websocket is False else []
+        other = self._kind()
         pool = self.pools[0] if self.pools else None
         if pool and repeats(pool) and not pool.retry.replay_posts:
             yield self._node([*other, safe_methods()], again=True)
         yield self._node(other)
+
+    def _kind(self) -> list[Node]:
+        """Return the condition of the route on whether it is a WebSocket."""
+        wanted = self.route.match.websocket
+        return [] if wanted is None else [_WEBSOCKET if wanted else {**_WEBSOCKET, "invert_match": True}]
 
     def _closed(self) -> Iterator[Node]:
         """Yield what becomes of the paths by which a pool's engine is run: refusals, then those for some."""
@@ -94,13 +105,15 @@ class _Taken:
             for found, harmless in ((paths.all, ""), (paths.changing, "GET|HEAD|OPTIONS")):
                 pattern = "" if pool.admin.open else admin_regex(found, taken, self.route.add_prefix)
                 if pattern:
-                    conditions: list[Node] = [{"name": ":path", "string_match": regex(f"(?is){pattern}.*")}]
+                    where = {"name": ":path", "string_match": regex(f"(?is){pattern}.*")}
+                    conditions = [*self._kind(), where]
                     if harmless:
                         method = {"name": ":method", "string_match": regex(harmless)}
                         conditions.append({**method, "invert_match": True})
                     why = f"Paths by which {ENGINES[pool.engine].title} is run."
                     if is_closed_to_some(pool):
-                        yield {"#": why, **self._node(conditions, admin=True)}
+                        tunnel = self.route.match.websocket is True
+                        yield {"#": why, **self._node(conditions, tunnel=tunnel, admin=True)}
                     else:
                         yield answer(self._match(conditions), ANSWERS["admin_refused"], why)
 
