@@ -48,6 +48,7 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
             "c": {**plain, "servers": [where["spare"]]},
             "named": {**plain, "servers": [f"localhost:{servers['spare'].port}"], "host_header": "backend"},
             "run": {**plain, "servers": [where["a"]], "admin": {"clients": ["ops", "10.0.0.0/8"]}},
+            "run_too": {**plain, "servers": [where["spare"]], "admin": {"clients": ["one"]}},
             "dead": {"engine": "vllm", "servers": ["127.0.0.1:1"], "health": False},
         },
         "metrics": {"bind": at["metrics"]},
@@ -71,6 +72,8 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
                     {"path": "/ws", "pool": "a"},
                     {"path": "/dead", "pool": "dead"},
                     {"path": "/backend", "pool": "named"},
+                    {"path": "/internal", "strip_prefix": True, "pool": "b"},
+                    {"path": "/each", "strip_prefix": True, "pool": "named"},
                     {"path": "/v1", "pool": "a"},
                     {"path_exact": "/v1/exact", "pool": "b"},
                     {"path": "/named", "host": ["h.org", "*.w.org"], "pool": "b"},
@@ -97,8 +100,9 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
             "talks": {"bind": at["talks"], "auth": "none", "websocket": True, "routes": [
                 {"path": "/said", "respond": {"status": 410}}, {"model": "small", "pool": "a"},
                 {"model": "plain", "websocket": False, "pool": "a"}, {"model": "plain", "pool": "b"}]},
-            "shared_out": {"bind": at["shared_out"], "auth": {"clients": "all"},
-                           "routes": [{"split": {"a": 1, "c": 1}}]},
+            "shared_out": {"bind": at["shared_out"], "auth": {"clients": "all"}, "routes": [
+                {"path": "/run", "strip_prefix": True, "split": {"run": 1, "run_too": 1}},
+                {"split": {"a": 1, "c": 1}}]},
             "proxied": {"bind": at["proxied"], "auth": "none", "accept_proxy": True,
                         "trusted_proxies": ["127.0.0.1"], "routes": TO_A},
             **({} if target == "haproxy" else {"asking": asking(at["asking"], where["door"])}),
@@ -445,6 +449,20 @@ def test_a_server_is_told_which_prefix_was_taken_off(site: Site) -> None:
     assert site.ask("routes", "/v1/x").headers["location"] == "/there"
 
 
+@pytest.mark.parametrize("path", ["/internal", "/each"])
+def test_a_redirect_to_the_name_that_a_server_knows_leads_back_below_the_prefix(
+    site: Site, path: str
+) -> None:
+    server = site.servers["b" if path == "/internal" else "spare"]
+    host = "inference.internal" if path == "/internal" else f"localhost:{server.port}"
+    for name, leads in ((host, f"{path}/there"), ("elsewhere.org", "http://elsewhere.org/there")):
+        server.headers["Location"] = f"http://{name}/there"
+        got = site.ask("routes", f"{path}/x")
+        del server.headers["Location"]
+        assert got.sent("Host") == host
+        assert got.headers["location"] == leads
+
+
 def test_a_proxy_that_buffers_is_told_not_to(site: Site) -> None:
     assert site.ask("trusted", "/x").headers.get("x-accel-buffering") == "no"
     assert "x-accel-buffering" not in site.ask("routes", "/v1").headers
@@ -521,6 +539,12 @@ RUN = (
     Way("/run/v1/chat", "a", "/v1/chat", method="POST", headers=(("X-Api-Key", "sk-one"),)),
     Way("/run/v1/chat", status=403, code="forbidden", method="POST", headers=(("X-Api-Key", "sk-two"),)),
 )
+
+
+def test_who_runs_an_engine_does_not_run_that_of_another_share(site: Site) -> None:
+    asked = [site.ask("shared_out", ADMIN, "POST", b"{}", {"X-Api-Key": "sk-ops"}) for _ in range(32)]
+    got = {(one.status, one.headers.get("x-mock", ""), one.code) for one in asked}
+    assert got == {(200, "a", ""), (403, "", "admin_path_refused")}
 
 
 @pytest.mark.parametrize("way", RUN, ids=lambda way: f"{way.path} {way.headers} {way.status}")

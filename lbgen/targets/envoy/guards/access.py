@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from lbgen.targets.envoy.language.words import Node, cidr, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from lbgen.model import Fleet, Pool, Route
+    from lbgen.model import Fleet, Pool
 
 _RBAC = "envoy.extensions.filters.http.rbac.v3"
 ACCESS = "lb.access"
@@ -41,15 +41,19 @@ def is_closed_to_some(pool: Pool) -> bool:
     return bool(pool.admin.clients or pool.admin.networks)
 
 
-def access_of(fleet: Fleet, route: Route, pools: Iterable[Pool], *, admin: bool) -> Node:
-    """Return what a route tells the filter; nothing where everybody may. `admin`: for admin paths alone."""
-    barred = [one.name for one in fleet.clients if one.pools and not set(route.pools) <= set(one.pools)]
+def access_of(fleet: Fleet, pools: Sequence[Pool], *, admin: bool) -> Node:
+    """Return what a way to all of these pools tells the filter; nothing where everybody may go there.
+
+    `admin`: for admin paths alone.
+    """
+    names = {pool.name for pool in pools}
+    barred = [one.name for one in fleet.clients if one.pools and not names <= set(one.pools)]
     policies: Node = {}
     closed = [pool.admin for pool in pools if is_closed_to_some(pool)] if admin else []
     if closed:
         welcome = ([*networks_of(one.networks), *map(_client, one.clients)] for one in closed)
         policies["admin"] = _policy([{"not_id": {"or_ids": {"ids": ids}}} for ids in welcome])
-    if barred and route.pools:
+    if barred and pools:
         policies["pools"] = _policy(list(map(_client, barred)))
     if not policies:
         return {}

@@ -167,6 +167,22 @@ def _several_doors(fleet: Fleet) -> Iterator[Path]:
             yield (*client.path, "rate")
 
 
+def _taken_over(fleet: Fleet) -> Iterator[Path]:
+    """Yield clients that may use one of two pools, of which one takes over for the other."""
+    for client in fleet.clients:
+        for listener in fleet.listeners:
+            routes = listener.routes if client.name in listener.auth.clients else ()
+            pairs = [{name, route.when_down} for route in routes for name in route.pools if route.when_down]
+            if any(len(pair) == 2 and len(pair & set(client.pools)) == 1 for pair in pairs):
+                yield (*client.path, "pools")
+
+
+def _read_forms(fleet: Fleet) -> Iterator[Path]:
+    for listener in fleet.listeners:
+        if any(route.match.models or route.match.form for route in listener.routes):
+            yield (*listener.path, "inspect", "body")
+
+
 def _syslog(fleet: Fleet) -> Iterator[Path]:
     return iter([("logs", "to")] if fleet.logs.to.startswith("syslog:") else [])
 
@@ -197,6 +213,8 @@ WHEN: Mapping[str, Callable[[Fleet], Iterator[Path]]] = {
     "trust_apart": _trust_apart,
     "priorities": _priorities,
     "several_doors": _several_doors,
+    "taken_over": _taken_over,
+    "read_forms": _read_forms,
     "syslog": _syslog,
     "logged_bodies": _logged_bodies,
     "asked_headers": lambda fleet: (

@@ -154,6 +154,13 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "listeners.*.acme.webroot", _R, "is not supported: Envoy does not serve files", "acme: {pool: NAME}"
     ),
+    Limit(
+        "listeners.*.inspect.body",
+        _D,
+        "limits the whole of a form, also what is behind the field that decides: a longer one gets 413",
+        "a larger one, or the HAProxy target",
+        when="read_forms",
+    ),
     Limit("listeners.*.max_body", _D, "applies to requests with a Content-Length; a chunked one passes"),
     Limit("listeners.*.explain", _D, "has no effect: Envoy does not report why it chose a server", HAPROXY),
     Limit(
@@ -206,6 +213,13 @@ LIMITS: tuple[Limit, ...] = (
         _R,
         "is not supported: Envoy does not count a client's requests in flight",
         f"rate; or {HAPROXY}",
+    ),
+    Limit(
+        "clients.*.pools",
+        _D,
+        "has to hold the pool of when_down as well, where a route has one: else the client gets 403",
+        "both pools, or a route without when_down",
+        when="taken_over",
     ),
     Limit(
         "clients.*.rate",

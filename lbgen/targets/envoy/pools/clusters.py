@@ -13,9 +13,9 @@ from lbgen.targets.envoy.settings import own
 from lbgen.units import Address, parse_address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from lbgen.model import Fleet, Pool, Server
+    from lbgen.model import Discovery, Fleet, Pool, Server
     from lbgen.targets.envoy.assembly import Assembly
 
 HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
@@ -40,6 +40,24 @@ def by_name(pool: Pool) -> bool:
 def has_servers(pool: Pool) -> bool:
     """Tell whether a pool has anything that could serve."""
     return bool(pool.servers) or bool(pool.discover and pool.discover.dns)
+
+
+def hosts_told(pools: Iterable[Pool]) -> str:
+    """Return the values of `Host` that servers get in place of the client's, each between commas."""
+    names = dict.fromkeys(name for pool in pools for name in _hosts_told(pool))
+    return f",{','.join(names)},"
+
+
+def _hosts_told(pool: Pool) -> Iterable[str]:
+    if pool.host_header != "backend":
+        return () if pool.host_header == "client" else (pool.host_header,)
+    if pool.discover and pool.discover.dns:
+        return (str(_discovered(pool.discover)),)
+    return (str(server.address) for server in pool.servers)
+
+
+def _discovered(discovery: Discovery) -> Address:
+    return Address(discovery.dns or "", discovery.port or 0)
 
 
 def _cluster(made: Assembly, pool: Pool) -> Node:
@@ -144,7 +162,7 @@ def endpoints(made: Assembly, pool: Pool) -> Node:
     """Return a pool's servers: those in use, and behind them the backup servers."""
     groups = [[one for one in pool.servers if one.backup is backup] for backup in (False, True)]
     if pool.discover and pool.discover.dns:
-        address = Address(pool.discover.dns, pool.discover.port or 0)
+        address = _discovered(pool.discover)
         localities: list[Node] = [{"lb_endpoints": [_endpoint(made, pool, address, pool.discover.dns)]}]
     else:
         localities = [

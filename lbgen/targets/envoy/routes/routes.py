@@ -18,7 +18,7 @@ from lbgen.targets.envoy.listeners.filters import (
     pools_of,
     takes_off,
 )
-from lbgen.targets.envoy.pools.clusters import has_servers, pool_headers
+from lbgen.targets.envoy.pools.clusters import has_servers, hosts_told, pool_headers
 from lbgen.targets.envoy.pools.retries import repeats, retry_policy, safe_methods, waits_again
 from lbgen.targets.envoy.pools.strategies import body_keys, hash_policies, hashes, inserts, key_header
 from lbgen.targets.envoy.routes.conditions import (
@@ -160,7 +160,7 @@ class _Taken:
         if not any(map(has_servers, self.pools)):
             del node["name"]
             return answer(node["match"], ANSWERS["unavailable"], f"{self.pools[0].name} has no servers.")
-        node["route"] = self._action(tunnel=tunnel, again=again)
+        node["route"] = self._action(tunnel=tunnel, again=again, admin=admin)
         node |= self._headers()
         return node | self._per_filter(admin=admin)
 
@@ -173,10 +173,10 @@ class _Taken:
         kind = [header("content-type", said.content_type)] if said.body else []
         return node | answer_changes(self.made, self.route.response_headers, kind)
 
-    def _action(self, *, tunnel: bool, again: bool) -> Node:
+    def _action(self, *, tunnel: bool, again: bool, admin: bool) -> Node:
         route, pool = self.route, self.pools[0]
         waits = route.timeouts
-        action = self._target()
+        action = self._target(admin=admin)
         action["#"] = "No bound on a whole answer: Envoy's own is 15 s."
         action["timeout"] = "0s"
         quiet = max(silence(one.timeouts._replace(**_written(waits))) for one in self.pools)
@@ -204,22 +204,25 @@ class _Taken:
             return {"header": {"header_name": key_header("client")}}
         return {"connection_properties": {"source_ip": True}}
 
-    def _target(self) -> Node:
+    def _target(self, *, admin: bool) -> Node:
         route = self.route
-        if not route.split or len(route.split) == 1:
+        if len(route.split) < 2:
             return {"cluster": self.made.cluster_for(self.pools[0].name, route.when_down)}
-        shares = [self._share(name, share) for name, share in route.split.items() if share]
+        shares = [self._share(name, share, admin=admin) for name, share in route.split.items() if share]
         # Requests without the key are shared out by chance.
         keyed = {"use_hash_policy": True} if route.split_by != "request" else {}
         return {"weighted_clusters": {"clusters": shares, **keyed}}
 
-    def _share(self, name: str, share: int) -> Node:
+    def _share(self, name: str, share: int, *, admin: bool) -> Node:
         node: Node = {"name": self.made.cluster_for(name, self.route.when_down), "weight": {"value": share}}
         headers, removed = _pool_changes(self.made, self.made.fleet.pool(name))
         if headers:
             node["request_headers_to_add"] = headers
         if removed:
             node["request_headers_to_remove"] = removed
+        pools = [pool for pool in self.pools if pool.name in {name, self.route.when_down}]
+        if access := access_of(self.made.fleet, pools, admin=admin):
+            node["typed_per_filter_config"] = access
         return node | answer_changes(self.made, self.made.fleet.pool(name).response_headers)
 
     def _rewrites(self) -> Node:
@@ -260,7 +263,8 @@ class _Taken:
         return node
 
     def _per_filter(self, *, admin: bool) -> Node:
-        found = access_of(self.made.fleet, self.route, self.pools, admin=admin)
+        # What is shared out is asked for by each share.
+        found = {} if len(self.route.split) > 1 else access_of(self.made.fleet, self.pools, admin=admin)
         keyed = [pool for pool in self.pools if hashes(pool, self.made.settings) and body_keys(pool)]
         if keyed and not reads_body(self.route.match):
             found[BODY] = self._script(list(body_keys(keyed[0])), decides=False)
@@ -273,7 +277,8 @@ class _Taken:
 
     def _taken(self) -> dict[str, str | bool]:
         named = {"named": True} if self.route.match.path_model else {}
-        return {"taken": spelled(self.taken_off), "add": spelled(self.route.add_prefix), **named}
+        words = {"taken": spelled(self.taken_off), "add": spelled(self.route.add_prefix)}
+        return {**words, "hosts": hosts_told(self.pools), **named}
 
 
 def _both(first: Node, second: Node) -> Node:
