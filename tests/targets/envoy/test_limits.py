@@ -43,7 +43,7 @@ def test_a_client_that_may_use_one_of_two_pools_is_told_of(
 
 
 @pytest.mark.parametrize(
-    ("match", "number"), [({"model": "m"}, 1), ({"form": {"kind": "x"}}, 1), ({"prompt_over": 9}, 0), ({}, 0)]
+    ("match", "number"), [({"model": "m"}, 0), ({"form": {"kind": "x"}}, 1), ({"prompt_over": 9}, 0), ({}, 0)]
 )
 def test_a_long_form_is_told_of_where_forms_are_read(match: dict[str, Any], number: int) -> None:
     routes = [{**match, "path": "/v1", "pool": "chat"}, {"pool": "chat"}]

@@ -179,7 +179,7 @@ def _taken_over(fleet: Fleet) -> Iterator[Path]:
 
 def _read_forms(fleet: Fleet) -> Iterator[Path]:
     for listener in fleet.listeners:
-        if any(route.match.models or route.match.form for route in listener.routes):
+        if any(route.match.form for route in listener.routes):
             yield (*listener.path, "inspect", "body")
 
 
