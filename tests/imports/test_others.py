@@ -164,3 +164,36 @@ def test_what_haproxy_sent_again_without_harm_is_carried(tmp_path):
         if "retry-on" in one.text
     ]
     assert line.fate is Fate.CARRIED
+
+
+BESIDE = """\
+defaults
+    mode {mode}
+listen beside
+    bind :2222
+    server s1 10.0.0.9:{port}
+frontend web
+    mode http
+    bind :80
+    default_backend gpus
+backend gpus
+    mode http
+    server a 10.0.0.1:8000
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "port", "pools"),
+    [
+        ("tcp", 22, {"gpus"}),
+        ("tcp", 5432, {"gpus"}),
+        ("tcp", 8000, {"beside", "gpus"}),
+        ("http", 22, {"beside", "gpus"}),
+    ],
+)
+def test_a_service_that_speaks_no_http_is_no_pool(tmp_path, mode, port, pools):
+    path = tmp_path / "haproxy.cfg"
+    path.write_text(BESIDE.format(mode=mode, port=port))
+    fleet = fleet_of(import_configurations([str(path)]))
+    assert {pool.name for pool in fleet.pools} == pools
+    assert len(fleet.listeners) == len(pools)

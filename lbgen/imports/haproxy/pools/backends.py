@@ -33,14 +33,28 @@ _ANSWERS = {("return",), ("deny",)}
 _ALL_ERRORS = ["connect", "reset", "timeout", "502", "503", "504"]
 
 
+_NO_HTTP = frozenset({"22", "25", "53", "389", "1883", "3306", "5432", "5672", "6379", "27017"})
+"""Ports registered with IANA for SSH, mail, DNS, LDAP, MQTT, databases and queues."""
+
+
 def read_backends(reading: Reading) -> None:
     """Make a pool of each section that has servers, or that a rule sends requests to."""
     for section in reading.configuration.all("backend", "listen"):
+        if _speaks_no_http(section):
+            reading.settled.add(section.title)
+            reading.left(section.lines, "its servers' ports are those of services that speak no HTTP")
+            continue
         generated_table = reading.generated and ":" in section.name
         if section.name and not generated_table and (section.kind == "backend" or section.servers()):
             _pool(reading, section)
         elif generated_table:
             reading.carry(section.lines)
+
+
+def _speaks_no_http(section: Section) -> bool:
+    mode = section.last("mode")
+    ports = {one.address.rpartition(":")[2] for one in section.servers()}
+    return bool(ports) and ports <= _NO_HTTP and (mode is None or mode.words[1:] != ("http",))
 
 
 def _pool(reading: Reading, section: Section) -> None:
