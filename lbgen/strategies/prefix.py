@@ -8,6 +8,8 @@ from lbgen.strategies.spec import MadeBy, Strategy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lbgen.model import Pool
+
 HEADERS = ("x-session-id", "session-id", "x-session-affinity", "x-claude-code-session-id")
 """Request headers in which clients that are known name a conversation."""
 SLOTS = 32
@@ -109,3 +111,8 @@ PREFIX = Strategy(
     chooser=MadeBy("learned", "LearnedPrefix"),
     needs=frozenset({"prefix"}),
 )
+
+
+def prefix_of(pool: "Pool") -> PrefixParameters | None:
+    """Return the parameters of a pool that keeps prompts and conversations; None for other strategies."""
+    return PrefixParameters.of(pool.strategy.parameters) if pool.strategy.name == PREFIX.name else None

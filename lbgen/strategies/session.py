@@ -8,6 +8,8 @@ from lbgen.strategies.spec import MadeBy, Strategy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lbgen.model import Pool
+
 NAME = r"[A-Za-z0-9_-]{1,64}"
 """A header's, cookie's or parameter's name, as far as NGINX can name it in a variable."""
 MEMBER = r"\$\.[A-Za-z0-9_-]{1,64}(?:\.[A-Za-z0-9_-]{1,64})?"
@@ -129,3 +131,8 @@ SESSION = Strategy(
         Group(("learn", "insert"), least=0),
     ),
 )
+
+
+def session_of(pool: "Pool") -> SessionParameters | None:
+    """Return the parameters of a pool that keeps sessions; None for other strategies."""
+    return SessionParameters.of(pool.strategy.parameters) if pool.strategy.name == SESSION.name else None

@@ -15,15 +15,18 @@ from lbgen.engines import ENGINES
 from lbgen.fleet.shares import shared_out
 from lbgen.problems import LbgenError
 from lbgen.reading import opened
-from lbgen.strategies.registry import STRATEGIES
+from lbgen.strategies.kv_cache import kv_of
 from lbgen.targets.registry import TARGETS
 from lbgen.units import Address, parse_address, parse_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lbgen.agent.watch import TlsWords, Watched
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
     from lbgen.model import Fleet, Pool, ServerTls
+    from lbgen.strategies.kv_cache import KvParameters
 
 
 @click.command(cls=Command)
@@ -53,13 +56,18 @@ def _serve(console: Console, fleet: Fleet, options: dict[str, Any]) -> None:
         from lbgen.agent.watch import Agent  # noqa: PLC0415 - likewise
     except ImportError as error:
         raise LbgenError(f"lbgen agent needs the package {error.name}: pip install 'lbgen[agent]'") from None
-    pools = [pool for pool in shared_out(fleet).pools if pool.strategy.name == "kv_cache"]
-    if not pools:
+    asking = [(pool, by) for pool in shared_out(fleet).pools if (by := kv_of(pool))]
+    if not asking:
         raise LbgenError("no pool of this fleet has the strategy kv_cache, so there is nothing to watch")
-    watched = tuple(one for pool in pools for one in _watched(pool))
-    checks = _address(options["listen"], "--listen") or Address("127.0.0.1", _port(pools))
+    watched = tuple(one for pool, _ in asking for one in _watched(pool))
+    checks = _address(options["listen"], "--listen") or Address("127.0.0.1", _port(by for _, by in asking))
     status = _address(options["status"], "--status")
-    gauged = {pool.name: _gauged(pool, fleet.balancers.instances) for pool in pools}
+    gauged = {
+        pool.name: Gauged(
+            tuple(server.name for server in pool.servers), by.drain_above, fleet.balancers.instances
+        )
+        for pool, by in asking
+    }
     agent = Agent(watched, gauged, _interval(options["interval"]))
 
     def started() -> None:
@@ -107,18 +115,8 @@ def _tls(wanted: ServerTls) -> TlsWords:
     return {"ssl": context, "server_hostname": wanted.server_name}
 
 
-def _parameter(pool: Pool, name: str) -> Any:  # noqa: ANN401 - what the strategy's field says
-    defaults = {field.name: field.default for field in STRATEGIES["kv_cache"].parameters}
-    return pool.strategy.parameters.get(name, defaults[name])
-
-
-def _gauged(pool: Pool, balancers: int) -> Gauged:
-    names = tuple(server.name for server in pool.servers)
-    return Gauged(names, float(_parameter(pool, "drain_above")), balancers)
-
-
-def _port(pools: list[Pool]) -> int:
-    ports = {int(_parameter(pool, "agent_port")) for pool in pools}
+def _port(chosen: Iterable[KvParameters]) -> int:
+    ports = {by.agent_port for by in chosen}
     if len(ports) > 1:
         raise LbgenError("the pools name different agent_ports: one agent answers on one port")
     return ports.pop()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.manifests.watching.scrapes import AGENT, BALANCER, ENGINE, has_certificates
 from lbgen.manifests.watching.signals import recordings
+from lbgen.strategies.kv_cache import kv_of
 from lbgen.targets import telling
 from lbgen.targets.registry import TARGETS
 
@@ -165,7 +166,7 @@ def _others(order: Order) -> Iterator[Alert]:
         "the balancer at {{ $labels.instance }} does not answer",
         "It is down, or its metrics listener cannot be reached from here.",
     )
-    if any(pool.strategy.name == "kv_cache" for pool in order.fleet.pools):
+    if any(map(kv_of, order.fleet.pools)):
         yield Alert(
             "AgentReadsNothing",
             f"{_of(order, 'lbgen_agent_reading_age_seconds')} > 60"

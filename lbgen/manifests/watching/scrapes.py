@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lbgen.engines import ENGINES
 from lbgen.fleet.rules.rule import is_everywhere, is_loopback
 from lbgen.model import State
-from lbgen.strategies.registry import STRATEGIES
+from lbgen.strategies.kv_cache import kv_of
 from lbgen.targets.telling import told_by
 from lbgen.units import Address
 
@@ -183,13 +183,11 @@ def _engine(order: Order, pool: Pool) -> Job | None:
 
 
 def _agent(order: Order) -> Job | None:
-    pools = [pool for pool in order.fleet.pools if pool.strategy.name == "kv_cache"]
-    if not pools:
+    by = next(filter(None, map(kv_of, order.fleet.pools)), None)
+    if by is None:
         return None
-    defaults = {field.name: field.default for field in STRATEGIES["kv_cache"].parameters}
-    host = str(pools[0].strategy.parameters.get("agent_host", defaults["agent_host"]))
-    own = is_loopback(host)  # an agent beside each balancer
-    reached = _reached(order, Address("*" if own else host, AGENT_PORT))
+    own = is_loopback(by.agent_host)  # an agent beside each balancer
+    reached = _reached(order, Address("*" if own else by.agent_host, AGENT_PORT))
     labels = {"fleet": order.fleet.name, "role": AGENT}
     return {
         "job_name": f"{order.fleet.name}-agent",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.engines import ENGINES
+from lbgen.strategies.prefix import prefix_of
 from lbgen.targets.registry import TARGETS
 from lbgen.targets.telling import (
     ANSWER,
@@ -48,7 +49,7 @@ def untold(order: Order) -> Iterator[str]:
     told = {rule.record for rule in recordings(order)}
     title = TARGETS[order.target].title
     capped = any(pool.cap(server) for pool in order.fleet.pools for server in pool.servers)
-    homes = any(pool.strategy.name == "prefix" for pool in order.fleet.pools)
+    homes = any(map(prefix_of, order.fleet.pools))
     told |= set(OF_ENGINES) | (set() if capped else {CAP}) | (set() if homes else {DECISIONS})
     missing = [MEANINGS[name] for name in MEANINGS if name not in told]
     if missing:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lbgen.simulate.runs.balancer import Balancer, View, Waiting
 from lbgen.simulate.runs.tally import USUAL_EDGES, Tally
 from lbgen.simulate.servers.server import SimulatedServer
+from lbgen.strategies.kv_cache import KvParameters
 from lbgen.strategies.registry import STRATEGIES
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Simulation:
             self._at(0.0, self._look, None)
         if setup.agent is not None and setup.strategy in NEED_AGENT:
             names = tuple(server.name for server in setup.servers)
-            drain_above = float(str(setup.parameters.get("drain_above", 1.0)))
+            drain_above = KvParameters.of(setup.parameters).drain_above
             self._at(0.0, self._weigh, setup.agent(names, drain_above, setup.balancers))
         self._more = True
 

@@ -1,4 +1,4 @@
-"""Which listeners share addresses: those are one listener of the proxy, told apart by host."""
+"""Which listeners share addresses (they are one to the proxy, told apart by host), or lead to a pool."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import Listener
+    from lbgen.model import Fleet, Listener, Pool
     from lbgen.units import Address
 
 Group = tuple[tuple["Listener", ...], tuple["Address", ...]]
@@ -24,3 +24,11 @@ def groups(listeners: tuple[Listener, ...]) -> Iterator[Group]:
         sharing.setdefault(indexes, []).append(bind)
     for indexes, addresses in sharing.items():
         yield tuple(listeners[index] for index in indexes), tuple(addresses)
+
+
+def only_over_tls(fleet: Fleet, pool: Pool) -> bool:
+    """Tell whether every client of a pool comes over TLS, so that its cookies need never cross in clear."""
+    leading = [
+        listener for listener in fleet.listeners if any(pool.name in route.pools for route in listener.routes)
+    ]
+    return bool(leading) and all(listener.tls for listener in leading)

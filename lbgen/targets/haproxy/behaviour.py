@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lbgen.strategies.choosers.counts import IdleFirst, TwoDraws
 from lbgen.strategies.choosers.sessions import waiting
+from lbgen.strategies.prefix import prefix_of
 from lbgen.targets.behaviour import Behaviour
 from lbgen.targets.haproxy.pools.learned import sticks
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _further(fleet: Fleet, pool: Pool) -> Mapping[str, object]:
-    hashed = pool.strategy.name == "prefix" and not sticks(fleet, pool)
+    hashed = prefix_of(pool) is not None and not sticks(fleet, pool)
     return {"hashed": True} if hashed else {}
 
 

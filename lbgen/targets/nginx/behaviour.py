@@ -8,6 +8,7 @@ from lbgen.strategies.choosers.counts import LeastConn
 from lbgen.strategies.choosers.learned import LearnedPrefix
 from lbgen.strategies.choosers.rings import UnboundedPrefix, UnboundedSession
 from lbgen.strategies.choosers.sessions import Remembered
+from lbgen.strategies.prefix import prefix_of
 from lbgen.strategies.session import SessionParameters
 from lbgen.targets.behaviour import Behaviour
 from lbgen.targets.nginx.pools.affinity import Homes, homes_of
@@ -41,7 +42,7 @@ def prefix(parameters: Mapping[str, Any]) -> Chooser:
 
 
 def _further(fleet: Fleet, pool: Pool) -> Mapping[str, object]:
-    return {_WAY: homes_of(fleet, pool, fleet.target("nginx"))} if pool.strategy.name == "prefix" else {}
+    return {_WAY: homes_of(fleet, pool, fleet.target("nginx"))} if prefix_of(pool) else {}
 
 
 BEHAVIOUR = Behaviour({"session": session, "prefix": prefix}, lambda _fleet, _pool: False, _further)

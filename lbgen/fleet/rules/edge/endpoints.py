@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.fleet.rules.rule import targets_that
+from lbgen.strategies.kv_cache import kv_of
 from lbgen.targets.registry import TARGETS
 from lbgen.units import Address, parse_host
 
@@ -99,9 +100,8 @@ def _bound_by_agents(fleet: Fleet) -> Iterator[Bound]:
     """Yield where `lbgen agent` answers; pools that name one address share the agent."""
     seen = set[Address]()
     for pool in fleet.pools:
-        host, port = (pool.strategy.parameters.get(name) for name in ("agent_host", "agent_port"))
-        if pool.strategy.name == "kv_cache" and isinstance(port, int):
-            address = Address(str(host), port)
+        if by := kv_of(pool):
+            address = Address(by.agent_host, by.agent_port)
             if address not in seen:
                 seen.add(address)
                 yield Bound(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lbgen.fleet.rules.rule import Finding, Rule, routes_with_pools, targets_that
 from lbgen.model import State
 from lbgen.problems import Severity
+from lbgen.strategies.kv_cache import kv_of
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _is_refused(fleet: Fleet) -> bool:
 
 def _capped(pool: Pool) -> bool:
     """Tell whether requests may have to wait for servers of this pool."""
-    if pool.strategy.name == "kv_cache":
+    if kv_of(pool):
         return True  # its agent finds the caps
     return pool.max_in_flight is not None or any(server.max_in_flight is not None for server in pool.servers)
 

@@ -8,11 +8,11 @@ from lbgen.lab.trial.asked import speed
 from lbgen.lab.trial.beside import beside
 from lbgen.lab.trial.load.sending import client_keys
 from lbgen.lab.trial.stage import certificates, mapping
-from lbgen.lab.trial.stage.watching import STRATEGY as WATCHED
 from lbgen.problems import LbgenError
 from lbgen.simulate.answers.study import answer, missing_facts, strategies_of
 from lbgen.simulate.runs.run import cores
 from lbgen.simulate.servers.pool import setup_of
+from lbgen.strategies.kv_cache import KV_CACHE
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def plan(
         longest = max(row.runs[0].duration_s for one in predictions for row in one.rows)
         step = min(server.profile.step for server in predictions[0].setup.servers)
         chosen = min(fastest, speed.choose(longest, predictions[0].rate_per_s, step, carried))
-        if any(row.strategy == WATCHED for one in predictions for row in one.rows):
+        if any(row.strategy == KV_CACHE.name for one in predictions for row in one.rows):
             chosen = min(chosen, 1.0)  # the agent and HAProxy's questions go by the clock
     for name in missing_facts(
         question.workload, list(dict.fromkeys(sum((names for _, names in usable), ())))

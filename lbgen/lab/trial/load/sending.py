@@ -12,7 +12,7 @@ from lbgen.lab.trial.load.prompts import messages_of, text_of
 from lbgen.problems import LbgenError
 from lbgen.secret_values import StandInSecrets
 from lbgen.simulate.load.request import UNSET, Request
-from lbgen.strategies.session import NAMED_BY, SessionParameters
+from lbgen.strategies.session import NAMED_BY, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,9 +40,9 @@ class Marks(NamedTuple):
     @classmethod
     def of(cls, pool: Pool) -> Marks:
         """Return what a pool's strategy looks for."""
-        if pool.strategy.name != "session":
+        by = session_of(pool)
+        if by is None:
             return cls()
-        by = SessionParameters.of(pool.strategy.parameters)
         if by.insert:
             return cls("cookie", by.insert, inserted=True)
         found = ((kind, getattr(by, kind)) for kind in NAMED_BY)
@@ -88,7 +88,7 @@ class Sender:
         self._workload = workload
         self._way = way
         self._marks = Marks.of(pool)
-        self._by_session = pool.strategy.name == "session"
+        self._by_session = session_of(pool) is not None
         self._keys = keys or ({},)
         self._names = names
         self.answered: Callable[[], None] | None = None

@@ -21,8 +21,9 @@ from lbgen.lab.trial.load.sending import Marks
 from lbgen.lab.trial.stage.certificates import Bundle, contents, contents_of
 from lbgen.lab.trial.stage.mapping import Standing, binds_of, version_in, within
 from lbgen.lab.trial.stage.ready import Asked, Serving, ready
-from lbgen.lab.trial.stage.watching import STRATEGY, agent
+from lbgen.lab.trial.stage.watching import agent
 from lbgen.render import RenderedFile
+from lbgen.strategies.kv_cache import kv_of
 from lbgen.targets.registry import TARGETS
 from lbgen.units import Address
 
@@ -113,7 +114,7 @@ class Containers:
             for number, bind in enumerate(binds_of(fleet))
         }
         with ExitStack() as stack:
-            if asked.pool.strategy.name == STRATEGY:
+            if kv_of(asked.pool):
                 watching = agent(asked.pool, asked.servers, self._folder, self._rig.gateway)
                 asked = asked._replace(agent=stack.enter_context(watching))
             made = ready(asked, listeners, self._bundle, self._stood_in(asked))

@@ -21,8 +21,9 @@ from lbgen.lab.trial.stage.certificates import Bundle
 from lbgen.lab.trial.stage.mapping import Standing, binds_of, within
 from lbgen.lab.trial.stage.ready import Asked, Serving, ready, write
 from lbgen.lab.trial.stage.running import LAST_WORDS, LOOPBACK, PATIENCE_S, free, kept, process, wait_for
-from lbgen.lab.trial.stage.watching import STRATEGY, agent
+from lbgen.lab.trial.stage.watching import agent
 from lbgen.runtimes.process import find_local
+from lbgen.strategies.kv_cache import kv_of
 from lbgen.targets.registry import TARGETS
 from lbgen.units import Address
 
@@ -80,7 +81,7 @@ class Processes:
             folder = Path(name)
             binds = binds_of(asked.fleet)
             listeners = dict(zip(binds, free(len(binds)), strict=True))
-            if asked.pool.strategy.name == STRATEGY:
+            if kv_of(asked.pool):
                 answering = stack.enter_context(agent(asked.pool, asked.servers, folder))
                 asked = asked._replace(agent=answering)
             made = ready(asked, listeners, self._bundle, partial(_stood_in, asked, folder, program))

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from lbgen.model import Pool
     from lbgen.units import Address
 
-STRATEGY = "kv_cache"
 PLACE = ("agent_host", "agent_port")
 """Parameters that say where HAProxy finds the agent."""
 
@@ -60,7 +59,7 @@ def fleet_of(pool: Pool, servers: Mapping[str, Standing]) -> dict[str, Any]:
         "pools": {
             pool.name: {
                 "engine": engine_of(pool),
-                "strategy": {"name": STRATEGY, **given},
+                "strategy": {"name": pool.strategy.name, **given},
                 "servers": [
                     {"address": str(servers[one.name].control), "name": one.name, "weight": one.weight}
                     | ({"max_in_flight": cap} if (cap := pool.cap(one)) else {})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lbgen.model import Secret
-from lbgen.targets.common.sessions import session_of
+from lbgen.strategies.session import session_of
 from lbgen.targets.envoy.guards.access import networks_of
 from lbgen.targets.envoy.language.words import Node, header, socket, typed
 from lbgen.targets.envoy.listeners.filters import lua, pools_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.strategies.prefix import PrefixParameters
+from lbgen.strategies.prefix import prefix_of
+from lbgen.strategies.session import session_of
 from lbgen.targets.common.listeners import groups
-from lbgen.targets.common.sessions import session_of
 from lbgen.targets.envoy.limitations.support import LIMITS, OPEN, understood
 from lbgen.targets.envoy.pools.retries import repeats
 from lbgen.targets.envoy.pools.strategies import hash_policies, hashes, refusal
@@ -110,12 +110,14 @@ def _named_binds(fleet: Fleet) -> Iterator[Path]:
 
 def _two_levels(fleet: Fleet, pool: Pool) -> bool:
     del fleet
-    return pool.strategy.name == "prefix" and PrefixParameters.of(pool.strategy.parameters).key == "auto"
+    by = prefix_of(pool)
+    return by is not None and by.key == "auto"
 
 
 def _scoped(fleet: Fleet, pool: Pool) -> bool:
     del fleet
-    return pool.strategy.parameters.get("scope") == "client"
+    by = prefix_of(pool)
+    return by is not None and by.scope == "client"
 
 
 def _strict(fleet: Fleet, pool: Pool) -> bool:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.strategies.prefix import PrefixParameters
-from lbgen.targets.common.sessions import session_of
+from lbgen.strategies.asked import reads_body
 from lbgen.targets.envoy.assembly import BODY_SCRIPT, EXTERNAL_SCRIPT, KEYS_SCRIPT, SUBPATH_SCRIPT
 from lbgen.targets.envoy.guards.access import access_filter, guards_pools
 from lbgen.targets.envoy.guards.rates import limit_filters
@@ -84,7 +83,7 @@ def reads_bodies(fleet: Fleet, listener: Listener) -> bool:
             )
         ):
             return True
-    return any(_by_body(pool) for pool in pools_of(fleet, listener))
+    return any(reads_body(pool) for pool in pools_of(fleet, listener))
 
 
 def tunnels(listener: Listener) -> bool:
@@ -95,16 +94,6 @@ def tunnels(listener: Listener) -> bool:
 def takes_off(listener: Listener) -> bool:
     """Tell whether a route of a listener's takes a prefix off."""
     return any(route.strip_prefix and route.match.paths for route in listener.routes)
-
-
-def _by_body(pool: Pool) -> bool:
-    by = session_of(pool)
-    return bool(by.body) if by is not None else pool.strategy.name == "prefix"
-
-
-def prefix_of(pool: Pool) -> PrefixParameters:
-    """Return the parameters of a pool that keeps prefixes."""
-    return PrefixParameters.of(pool.strategy.parameters)
 
 
 def _script(made: Assembly, script: str) -> Node:

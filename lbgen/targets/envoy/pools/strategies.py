@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.strategies.prefix import PrefixParameters
-from lbgen.targets.common.sessions import session_of
+from lbgen.strategies.prefix import prefix_of
+from lbgen.strategies.session import session_of
 from lbgen.targets.envoy.language.words import Node, duration, typed
 from lbgen.vocabulary import Refused
 
@@ -57,7 +57,8 @@ def policy(pool: Pool, settings: TargetSettings) -> Node:
 
 def hashes(pool: Pool, settings: TargetSettings) -> bool:
     """Tell whether a pool's servers are chosen by a key of the request."""
-    return pool.strategy.name in {"session", "prefix"} and not refusal(pool, settings) and not inserts(pool)
+    keyed = session_of(pool) or prefix_of(pool)
+    return keyed is not None and not refusal(pool, settings) and not inserts(pool)
 
 
 def inserts(pool: Pool) -> str:
@@ -104,19 +105,19 @@ def _ring(pool: Pool) -> Node:
 
 
 def _factor(pool: Pool) -> int:
-    by = session_of(pool)
-    if by is not None:
-        return 0 if by.strict else SESSION_LOAD
-    return round(PrefixParameters.of(pool.strategy.parameters).load_factor * 100)
+    if session := session_of(pool):
+        return 0 if session.strict else SESSION_LOAD
+    by = prefix_of(pool)
+    return round(by.load_factor * 100) if by else 0
 
 
 def hash_policies(pool: Pool) -> Iterator[Node]:
     """Yield by what of a request its server is chosen; the first that is there counts."""
-    by = session_of(pool)
-    if by is not None:
-        yield from _session_policies(by)
+    if session := session_of(pool):
+        yield from _session_policies(session)
         return
-    for name in PrefixParameters.of(pool.strategy.parameters).headers if conversations(pool) else ():
+    by = prefix_of(pool)
+    for name in by.headers if by and by.by_conversation else ():
         yield {"header": {"header_name": name}, "terminal": True}
     for kind in body_keys(pool):
         yield {"header": {"header_name": key_header(kind)}, "terminal": True}
@@ -138,22 +139,15 @@ def _session_policies(by: SessionParameters) -> Iterator[Node]:
         yield {"connection_properties": {"source_ip": True}, "terminal": True}
 
 
-def conversations(pool: Pool) -> bool:
-    """Tell whether headers may name what a pool's requests have in common."""
-    return PrefixParameters.of(pool.strategy.parameters).by_conversation
-
-
 def body_keys(pool: Pool) -> tuple[str, ...]:
     """Return what the script has to find in bodies for a pool, in its words."""
-    by = session_of(pool)
-    if by is not None:
-        return (f"member:{by.body.removeprefix('$.')}",) if by.body else ()
-    if pool.strategy.name != "prefix":
+    session = session_of(pool)
+    if session and session.body:
+        return (f"member:{session.body.removeprefix('$.')}",)
+    by = prefix_of(pool)
+    if by is None:
         return ()
-    prefix = PrefixParameters.of(pool.strategy.parameters)
-    if prefix.by_conversation:
-        return (f"conversation:{CONVERSATION_BYTES}",)
-    return (f"{prefix.prompt}:{prefix.bytes}",)
+    return (f"conversation:{CONVERSATION_BYTES}",) if by.by_conversation else (f"{by.prompt}:{by.bytes}",)
 
 
 def key_header(kind: str) -> str:

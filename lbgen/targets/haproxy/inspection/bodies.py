@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.strategies.prefix import PrefixParameters
+from lbgen.strategies.prefix import prefix_of
+from lbgen.strategies.session import session_of
 from lbgen.targets.common.paths import LISTED, lua_pattern, model_paths
-from lbgen.targets.common.sessions import session_of
 from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.language.words import duration, refuse
 from lbgen.targets.spec import Syntax
@@ -174,9 +174,9 @@ def _asked(pool: Pool) -> tuple[str, ...]:
     session = session_of(pool)
     if session is not None:
         return (f"member:{session.body.removeprefix('$.')}",) if session.body else ()
-    if pool.strategy.name != "prefix":
+    by = prefix_of(pool)
+    if by is None:
         return ()
-    by = PrefixParameters.of(pool.strategy.parameters)
     conversation = ("cache_key", f"conversation:{CONVERSATION_BYTES}") if by.by_conversation else ()
     return (*conversation, *((f"{by.prompt}:{by.bytes}",) if by.prompt else ()))
 

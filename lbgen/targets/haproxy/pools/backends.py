@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.model import State
+from lbgen.strategies.kv_cache import kv_of
+from lbgen.strategies.prefix import prefix_of
 from lbgen.targets.haproxy.guards.admin import admin_rules
 from lbgen.targets.haproxy.guards.auth import barred_rule
 from lbgen.targets.haproxy.language.quoting import quote
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lbgen.model import Headers, Pool, Route, Server
+    from lbgen.strategies.kv_cache import KvParameters
     from lbgen.targets.haproxy.assembly import Assembly
 
 
@@ -115,7 +118,7 @@ def _rules(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]) 
     yield from session_rules(pool)
     if sticks(made.fleet, pool):
         yield from learned_rules(made.fleet, pool, server_ids(pool))
-    elif pool.strategy.name == "prefix":
+    elif prefix_of(pool):
         yield from hashed_rules(pool)
     yield from retry_rules(pool)
     if pool.host_header == "backend":
@@ -142,7 +145,7 @@ def backend_host(pool: Pool) -> str:
 def _queues(pool: Pool) -> bool:
     """Tell whether requests may ever wait here."""
     capped = any(pool.cap(server) for server in pool.servers) or (pool.discover and pool.max_in_flight)
-    return bool(capped) or pool.strategy.name == "kv_cache"  # its agent sets caps while HAProxy runs
+    return bool(capped) or kv_of(pool) is not None  # its agent sets caps while HAProxy runs
 
 
 def _queue_rules(pool: Pool) -> Iterator[str]:
@@ -190,15 +193,15 @@ def _server_words(made: Assembly, pool: Pool) -> Iterator[str]:
 
 def _servers(made: Assembly, pool: Pool, common: str) -> tuple[ServerLine, ...]:
     ids = server_ids(pool)
-    agent = pool.strategy.name == "kv_cache"
+    watched = kv_of(pool)
     scale = weight_scale(made.fleet, pool)
     lines = []
     for server in pool.servers:
         words = [common] if common else []
         if ids:
             words.append(f"id {ids[server.name]}")
-        if agent:
-            words.append(_agent(pool, server))
+        if watched:
+            words.append(_agent(pool, server, watched))
         words += _server_words_of(pool, server, scale)
         parameters = "".join(f" {word}" for word in words)
         lines.append(
@@ -207,12 +210,11 @@ def _servers(made: Assembly, pool: Pool, common: str) -> tuple[ServerLine, ...]:
     return tuple(lines)
 
 
-def _agent(pool: Pool, server: Server) -> str:
-    host = pool.strategy.parameters.get("agent_host", "127.0.0.1")
-    port = pool.strategy.parameters.get("agent_port", 8406)
+def _agent(pool: Pool, server: Server, by: KvParameters) -> str:
     # The newline ends the question.
     question = f"{pool.name}/{server.name}\\n"
-    return f"agent-check agent-addr {host} agent-port {port} agent-inter 1s agent-send {question}"
+    where = f"agent-addr {by.agent_host} agent-port {by.agent_port}"
+    return f"agent-check {where} agent-inter 1s agent-send {question}"
 
 
 def _server_words_of(pool: Pool, server: Server, scale: int) -> Iterator[str]:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.model import State
-from lbgen.strategies.prefix import POPULAR_ABOVE, PrefixParameters
+from lbgen.strategies.prefix import POPULAR_ABOVE, PrefixParameters, prefix_of
 from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.guards.admission import BUILT_IN_COUNTERS, counters
 from lbgen.targets.haproxy.inspection.bodies import read_variable
@@ -63,7 +63,7 @@ def sticks(fleet: Fleet, pool: Pool) -> bool:
     What one balancer learns all have to know.
     """
     shared = fleet.balancers.instances == 1 or fleet.balancers.own is not None
-    return pool.strategy.name == "prefix" and shared
+    return prefix_of(pool) is not None and shared
 
 
 def counters_with_homes(fleet: Fleet) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.common.sessions import only_over_tls, session_of
+from lbgen.strategies.session import session_of
+from lbgen.targets.common.listeners import only_over_tls
 from lbgen.targets.haproxy.inspection.bodies import read_variable
 from lbgen.targets.haproxy.language.quoting import quote
 from lbgen.targets.haproxy.pools.learned import PEERS

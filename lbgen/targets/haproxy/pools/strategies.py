@@ -5,8 +5,9 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.strategies.prefix import PrefixParameters
-from lbgen.targets.common.sessions import session_of
+from lbgen.strategies.kv_cache import kv_of
+from lbgen.strategies.prefix import prefix_of
+from lbgen.strategies.session import session_of
 from lbgen.targets.haproxy.pools.learned import HASHED, learned_lines, sticks
 from lbgen.targets.haproxy.pools.sessions import session_lines
 from lbgen.vocabulary import Refused
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from lbgen.model import Fleet, Pool, TargetSettings
-
-HASHING = ("session", "prefix")
 
 
 def _always(pool: Pool, settings: TargetSettings) -> None:  # noqa: ARG001 - one signature for all
@@ -70,9 +69,8 @@ def _session(fleet: Fleet, pool: Pool) -> Iterator[str]:
 def _prefix(fleet: Fleet, pool: Pool) -> Iterator[str]:
     if sticks(fleet, pool):
         yield from learned_lines(fleet, pool)
-        return
-    by = PrefixParameters.of(pool.strategy.parameters)
-    yield from _hash(f"var({HASHED})", round(by.load_factor * 100))
+    elif by := prefix_of(pool):
+        yield from _hash(f"var({HASHED})", round(by.load_factor * 100))
 
 
 def _hash(key: str, factor: int) -> Iterator[str]:
@@ -83,13 +81,17 @@ def _hash(key: str, factor: int) -> Iterator[str]:
     yield f"hash-balance-factor {factor}"
 
 
+def _has_homes(pool: Pool) -> bool:
+    return bool(session_of(pool) or prefix_of(pool))
+
+
 def server_ids(pool: Pool) -> Mapping[str, int]:
     """Return each server's id by name, made from its address; empty where ids do not matter.
 
     A consistent hash places servers by id. With ids by position, removing the first of four servers moved 55
     of 63 keys of the others (seen on 2.6 to 3.2).
     """
-    if pool.strategy.name not in HASHING:
+    if not _has_homes(pool):
         return {}
     taken: dict[int, str] = {}
     for server in pool.servers:
@@ -103,10 +105,10 @@ def server_ids(pool: Pool) -> Mapping[str, int]:
 def weight_scale(fleet: Fleet, pool: Pool) -> int:
     """Return by what the weights are multiplied; HAProxy's largest weight is 256."""
     most = 256 // max((server.weight for server in pool.servers), default=1) if pool.servers else 1
-    if pool.strategy.name == "kv_cache":
+    if kv_of(pool):
         # The agent answers in percent of the weight, in whole numbers: 20 % of 1 would be 0 (seen on 2.6).
         return max(most, 1)
-    if pool.strategy.name in HASHING and not sticks(fleet, pool):
+    if _has_homes(pool) and not sticks(fleet, pool):
         # A server has 16 points on the ring for each unit: with 16 alone the shares were 18, 10 and 2 of 30.
         return max(min(most, 64), 1)
     return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbgen.strategies.prefix import prefix_of
 from lbgen.targets.nginx.errors import PREFIX
 from lbgen.targets.nginx.features import FEATURES, has
 from lbgen.targets.nginx.guards.rates import rate_word
@@ -73,7 +74,7 @@ def _explained(fleet: Fleet, verdicts: Verdicts) -> None:
 def _decided(fleet: Fleet, listener: Listener) -> bool:
     settings = fleet.target("nginx")
     names = {name for route in listener.routes for name in route.pools}
-    pools = [pool for pool in fleet.pools if pool.name in names and pool.strategy.name == "prefix"]
+    pools = [pool for pool in fleet.pools if pool.name in names and prefix_of(pool)]
     return any(homes_of(fleet, pool, settings) is Homes.SCRIPT for pool in pools)
 
 

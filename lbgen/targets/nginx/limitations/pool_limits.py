@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lbgen.targets.common.sessions import session_of
+from lbgen.strategies.asked import reads_body
+from lbgen.strategies.prefix import prefix_of
+from lbgen.strategies.session import session_of
 from lbgen.targets.nginx.features import FEATURES, has
 from lbgen.targets.nginx.pools.affinity import Homes, homes_of
 from lbgen.targets.nginx.pools.proxying import read_timeout, retries_statuses
@@ -28,7 +30,7 @@ def _strategy(fleet: Fleet, verdicts: Verdicts) -> None:
         refused = refusal(pool, settings)
         if refused:
             verdicts.refused("strategy", (*pool.path, "strategy"), refused.reason, refused.instead)
-        elif pool.strategy.name == "prefix" and homes_of(fleet, pool, settings) is not Homes.SCRIPT:
+        elif prefix_of(pool) and homes_of(fleet, pool, settings) is not Homes.SCRIPT:
             _bounds(fleet, verdicts, pool)
 
 
@@ -212,8 +214,7 @@ def _buffering(fleet: Fleet, verdicts: Verdicts) -> None:
             verdicts.degraded("request_buffering", path, reason)
         if pool.request_buffering is not False or pool.protocol == "grpc":
             continue
-        by = session_of(pool)
-        if pool.strategy.name == "prefix" or (by and by.body):
+        if reads_body(pool):
             reason = "cannot be false: the strategy chooses a server by the body"
             instead = f"a separate pool for uploads, with another strategy; or {HAPROXY}"
             verdicts.refused("request_buffering", path, reason, instead)

@@ -12,7 +12,7 @@ import zlib
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from lbgen.strategies.prefix import PrefixParameters
+from lbgen.strategies.prefix import PrefixParameters, prefix_of
 from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.inspection import bodies
 from lbgen.targets.nginx.inspection.bodies import Found, first_found, first_of
@@ -76,7 +76,7 @@ def sticky(made: Assembly, pool: Pool, upstream: str) -> Syntax:
 
 def route_of(fleet: Fleet, pool: Pool, server: Server, settings: TargetSettings) -> str:
     """Return by what the script names a server; empty: it names none."""
-    if pool.strategy.name != "prefix" or not has(settings.version, "sticky"):
+    if not prefix_of(pool) or not has(settings.version, "sticky"):
         return ""
     return server.name if homes_of(fleet, pool, settings) is Homes.SCRIPT else ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.targets.common.sessions import session_of
+from lbgen.strategies.session import session_of
 from lbgen.targets.common.tls_profiles import SYSTEM_CA
 from lbgen.targets.nginx.language.quoting import header_name, quote
 from lbgen.targets.nginx.language.words import duration

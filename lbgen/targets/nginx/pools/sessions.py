@@ -10,7 +10,8 @@ import zlib
 from typing import TYPE_CHECKING
 
 from lbgen.model import State
-from lbgen.targets.common.sessions import only_over_tls, session_of
+from lbgen.strategies.session import session_of
+from lbgen.targets.common.listeners import only_over_tls
 from lbgen.targets.nginx.features import FEATURES, has
 from lbgen.targets.nginx.inspection import bodies
 from lbgen.targets.nginx.language.quoting import escape_regex, regex_word

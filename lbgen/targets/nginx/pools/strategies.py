@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbgen.targets.common.sessions import session_of
+from lbgen.strategies.prefix import prefix_of
+from lbgen.strategies.session import session_of
 from lbgen.targets.nginx.pools import affinity, sessions
 from lbgen.targets.spec import Syntax
 from lbgen.vocabulary import Refused
@@ -68,7 +69,7 @@ def sticky(made: Assembly, pool: Pool, upstream: str) -> Syntax:
     """Return the directive that binds requests to servers beside the method; empty: there is none."""
     if refusal(pool, made.settings):
         return Syntax("")
-    if pool.strategy.name == "prefix":
+    if prefix_of(pool):
         return affinity.sticky(made, pool, upstream)
     return sessions.sticky(made, pool, upstream)
 
