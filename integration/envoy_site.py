@@ -73,7 +73,7 @@ class MockServer:
     def __init__(self, name: str, tls: Any = None) -> None:
         self.name = name
         self.seen: list[Seen] = []
-        self.status, self.health = 200, 200
+        self.status, self.health, self.health_s = 200, 200, 0.0
         self.pieces, self.gap_s, self.first_s = 3, 0.0, 0.0
         self.headers: dict[str, str] = {}
         self.aborted = threading.Event()
@@ -103,6 +103,7 @@ class MockServer:
     def serve(self, handler: BaseHTTPRequestHandler) -> None:
         """Answer one request."""
         if handler.path == "/health":
+            time.sleep(self.health_s)
             _whole(handler, self.health, b"{}")
             return
         body = _read_body(handler)

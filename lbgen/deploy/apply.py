@@ -20,6 +20,7 @@ from lbgen.deploy.planning.plan import make_plan
 from lbgen.deploy.reload import HungError
 from lbgen.deploy.runtime.in_step import loaded
 from lbgen.deploy.runtime.kept import through_reload
+from lbgen.deploy.runtime.overlap import overlap
 from lbgen.deploy.runtime.watched_files import files_with_held
 from lbgen.files import write_files
 from lbgen.problems import LbgenError
@@ -111,6 +112,8 @@ def _outdated(job: Job, plan: Plan, say: Callable[[str], None]) -> bool:
 def _change(plan: Plan, job: Job, backup: Backup, say: Callable[[str], None]) -> bool:
     """Replace the files and let them take effect; return whether they did."""
     backup.take(plan.files)
+    if job.watcher and not job.start:
+        overlap(job.watcher, plan.files, job.patience_s, say)
     write_files(job.directory, job.files, force=job.force)
     say(f"{job.target}: files replaced")
     return take_effect(plan, job, say)

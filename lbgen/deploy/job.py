@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from lbgen.deploy.planning.changes import Render
     from lbgen.deploy.reload import Reload
+    from lbgen.deploy.runtime.watched_files import Watcher
     from lbgen.render import RenderedFile
 
 
@@ -42,6 +43,10 @@ class Job(NamedTuple):
     """Tells whether the balancer runs the old files again, by their text."""
     socket: str | None = None
     """HAProxy's runtime socket."""
+    watcher: Watcher | None = None
+    """The running balancer, where it watches its files."""
+    patience_s: float = 15.0
+    """How long new servers may take until they are up."""
     again: Render | None = None
     """Renders the fleet that lies there, for the plan's words."""
     expect: str | None = None

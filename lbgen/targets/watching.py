@@ -66,6 +66,9 @@ class Watched(Protocol):
         Raises `ValueError` for a text that is no such file, or has none of that name.
         """
 
+    def joined(self, old: str, new: str) -> str:
+        """Return the new file of a pool with those servers of the old one that are in use added to it."""
+
     def process(self, pages: tuple[str, ...]) -> Process:
         """Read its pages; raises `ValueError` for what they cannot be."""
 

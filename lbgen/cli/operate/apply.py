@@ -31,6 +31,7 @@ from lbgen.deploy.reload import (
     strangers,
     verify,
 )
+from lbgen.deploy.runtime.watched_files import watchers
 from lbgen.files import has_header, write_files
 from lbgen.problems import LbgenError, printable
 from lbgen.reading import read_text
@@ -154,6 +155,8 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         runs_again=lambda text: runs_again(fleet, settings.name, text, patience),
         runs_other=lambda names: runs_other(fleet, settings.name, names),
         socket=settings.runtime_socket,
+        watcher=next(iter(watchers(fleet)), None),
+        patience_s=patience,
         again=as_before(fleet, settings.name, templates),
         expect=wanted.expect,
         max_change=share_of(wanted.max_change),

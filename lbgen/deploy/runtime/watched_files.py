@@ -6,6 +6,7 @@ What is taken out stands in the file, and every apply puts it into the new one, 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -80,6 +81,10 @@ class Watcher(NamedTuple):
             raise ValueError(f"{path} answers {answer.status}")
         return data.decode("utf-8", "replace")
 
+    def up(self) -> frozenset[tuple[str, str]]:
+        """Return the pools and addresses of the servers that get requests; raises `LbgenError`."""
+        return frozenset((one.pool, one.address) for one in self.process().hosts if one.state == "up")
+
     def entry(self, pool: str, name: str) -> ServerEntry:
         """Return what the pool's file says of a server; raises `LbgenError` where it has none."""
         file = TARGETS[self.target].read(self._text(self._file(pool)))
@@ -149,6 +154,12 @@ class Watcher(NamedTuple):
             return self.directory / self.files.servers_file(self.fleet, pool)
         except ValueError as error:
             raise LbgenError(f"{self.title}: {error}") from None
+
+    def server_files(self) -> Iterator[tuple[str, Path]]:
+        """Yield the pools whose servers stand in a file of their own, and that file."""
+        for pool in self.fleet.pools:
+            with suppress(ValueError):
+                yield pool.name, self.directory / self.files.servers_file(self.fleet, pool.name)
 
     def _text(self, path: Path) -> str:
         try:

@@ -76,6 +76,18 @@ class EnvoyWatched:
                 text = _with(_with(text, entry.named, _MARK), entry.whole, _OUT)
         return text
 
+    def joined(self, old: str, new: str) -> str:
+        """Return the new file with the old one's servers that are in use, each where its priority stands."""
+        document = yaml.load(new, yaml.CSafeLoader)
+        places = {place.get("priority", 0): place for place in reversed(_localities(document))}
+        for place in _localities(yaml.load(old, yaml.CSafeLoader)):
+            there = places.get(place.get("priority", 0)) or next(iter(places.values()))
+            known = _list(there, "lb_endpoints")
+            serving = [one for one in _list(place, "lb_endpoints") if "health_status" not in one]
+            there["lb_endpoints"] = known + [one for one in serving if one not in known]
+        header = new.partition("\n")[0]
+        return f"{header}\n{yaml.safe_dump(document, sort_keys=False, width=1_000)}"
+
     def process(self, pages: tuple[str, ...]) -> Process:
         """Read the pages; raises `ValueError`."""
         clusters, info, stats = map(_mapping, pages)
@@ -107,6 +119,10 @@ def _entries(text: str) -> Iterator[_Entry]:
                 named = _get(_get(_get(one, "metadata"), "filter_metadata"), "lbgen")
                 if isinstance(one, yaml.MappingNode) and isinstance(named, yaml.MappingNode):
                     yield _Entry(one, named)
+
+
+def _localities(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [place for resource in _list(document, "resources") for place in _list(resource, "endpoints")]
 
 
 _NOTHING = yaml.ScalarNode("", "")

@@ -63,3 +63,15 @@ def test_unknown_servers_and_other_texts() -> None:
 def test_pages_that_are_none_of_envoys(page: str) -> None:
     with pytest.raises(ValueError, match=r"Expecting value|is no mapping|names no version"):
         WATCHED.process((page, page, page))
+
+
+def test_old_servers_that_are_in_use_are_joined_to_new_ones(text: str) -> None:
+    other = text.replace("10.0.0.", "10.0.1.").replace("fd00::1", "fd00::2").replace("six", "seven")
+    other = other.replace("8001", "8002")
+    joined = WATCHED.joined(WATCHED.hold(text, {"10.0.0.1"}), other)
+    assert joined.partition("\n")[0] == other.partition("\n")[0], "the header, by which lbgen knows its files"
+    before, after = (read(one).pools["chat"].servers for one in (text, joined))
+    assert after == {"8001": before["8001"], "six": before["six"], **read(other).pools["chat"].servers}
+    alone = yaml.safe_load(other)
+    del alone["resources"][0]["endpoints"][1]
+    assert "six" in states(WATCHED.joined(text, yaml.safe_dump(alone)))
