@@ -88,7 +88,8 @@ ROUTE = Struct(
     Field(
         "query",
         MapOf(FIELD_NAME, FIELD_VALUE, least=1),
-        doc="Parameters of the query that have to have these values; '*' stands for anything.",
+        doc="Parameters of the query that have to have these values; '*' stands for anything, and alone for "
+        "any value but an empty one.",
         example={"model": "voxtral*"},
     ),
     Field(

@@ -12,7 +12,14 @@ _BEGIN = "(?:^|&)"
 def parameter(name: str, glob: str) -> str:
     """Return the expression for a query with this parameter and a value that fits the glob."""
     value = "".join("[^&]*" if letter == "*" else _spelled(letter) for letter in glob)
+    if anything(glob):
+        value = "[^&]+"
     return f"{_BEGIN}{_name(name)}={value}(?:&|$)"
+
+
+def anything(glob: str) -> bool:
+    """Tell whether any value fits but an empty one, which NGINX cannot tell from none."""
+    return not glob.strip("*")
 
 
 def in_path(query: str) -> str:

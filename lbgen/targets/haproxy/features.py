@@ -32,6 +32,8 @@ FEATURES: Mapping[str, Feature] = {
     # Seen: 2.6.12 and 3.0.11 check a file with a relative path in `lua-load-per-thread` and do not start with
     # it ("cannot open"): all threads but the first look for it in the folder that they were started in.
     "lua_paths_of_threads": Feature(Version(3, 2), instead="lua-load"),
+    # Seen: 2.6.12 passes a NUL in the value of a header on, 3.0.11 refuses it by itself.
+    "refuses_nul": Feature(Version(3, 0), instead="a rule that looks for it"),
     # Seen: "status code 431 not handled" in http-error on 2.6.12 and 3.0.11, fine on 3.2.26.
     "status_431": Feature(Version(3, 2), instead="400, which HAProxy answers to headers that are too large"),
 }

@@ -158,6 +158,14 @@ def _trust_apart(fleet: Fleet) -> Iterator[Path]:
                 yield (*listener.path, "trusted_proxies")
 
 
+def _unread_ports(fleet: Fleet) -> Iterator[Path]:
+    """Yield listeners behind proxies for whom the client's address decides."""
+    for one in fleet.listeners:
+        decides = one.allow or one.deny or one.auth.except_from or one.limits
+        if one.trusted_proxies and not one.accept_proxy and decides:
+            yield (*one.path, "trusted_proxies")
+
+
 def _priorities(fleet: Fleet) -> Iterator[Path]:
     return ((*client.path, "priority") for client in fleet.clients if client.priority)
 
@@ -213,6 +221,7 @@ WHEN: Mapping[str, Callable[[Fleet], Iterator[Path]]] = {
     "splits_apart": _splits_apart,
     "hashes_twice": _hashes_twice,
     "trust_apart": _trust_apart,
+    "unread_ports": _unread_ports,
     "priorities": _priorities,
     "several_doors": _several_doors,
     "taken_over": _taken_over,

@@ -171,6 +171,13 @@ LIMITS: tuple[Limit, ...] = (
         when="trust_apart",
     ),
     Limit(
+        "listeners.*.trusted_proxies",
+        _D,
+        "reads no address with a port in X-Forwarded-For: such a client counts as 0.0.0.0, in no network",
+        "a proxy in front that writes addresses alone; or the NGINX and HAProxy targets",
+        when="unread_ports",
+    ),
+    Limit(
         "listeners.*.limits.*.concurrent",
         _R,
         "is not supported: Envoy does not count a client's requests in flight",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.targets.common.claims import CLAIMS
 from lbgen.targets.envoy.language.words import Node, cidr, header, typed
 from lbgen.targets.envoy.routes.conditions import decides_once
-from lbgen.targets.envoy.routes.route_parts import DIRECT, ODD
+from lbgen.targets.envoy.routes.route_parts import DIRECT, ODD, marked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +120,7 @@ def _request_id() -> Iterator[Node]:
 
 
 def _deciding(sharing: tuple[Listener, ...]) -> Iterator[Node]:
-    """Yield what marks requests in which a header comes twice by which they are routed.
+    """Yield what notes which headers come twice by which requests are routed; a listener asks for its own.
 
     1.40 compares each of several values with a route's, 1.36 all of them joined by a comma.
     """
@@ -128,7 +128,8 @@ def _deciding(sharing: tuple[Listener, ...]) -> Iterator[Node]:
     if names:
         yield from _remove(ODD)
     for name in names:
-        yield _set(ODD, _if(f'request.headers["{name}"].contains(",")', '"1"', '""'))
+        noted = _set(ODD, _if(f'request.headers["{name}"].contains(",")', f'"{marked(name)}"', '""'))
+        yield {"append": {**noted["append"], "append_action": "APPEND_IF_EXISTS_OR_ADD"}}
 
 
 def _scheme(sharing: tuple[Listener, ...]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from lbgen.targets.common.paths import escape_regex
-from lbgen.targets.common.query import in_path, needless, parameter, twice
+from lbgen.targets.common.query import anything, in_path, needless, parameter, twice
 from lbgen.targets.envoy.language.words import Node, regex
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ def body_matches(match: Match) -> list[Node]:
 
 
 def _model(name: str) -> Node:
+    if anything(name):
+        return {"string_match": regex(".+")}
     if "*" in name or "?" in name:
         special = {"*": ".*", "?": "."}
         return {"string_match": regex("".join(special.get(c) or escape_regex(c) for c in name))}
@@ -116,7 +118,7 @@ def _metadata(key: str, value: Node) -> Node:
 
 UNREAD: Node = {**_metadata("read", {"string_match": {"exact": "yes"}}), "invert": True}
 """The body was not looked at yet."""
-NAMED: Node = _metadata("model", {"present_match": True})
+NAMED: Node = _metadata("model", {"string_match": regex(".+")})
 """The body names a model."""
 
 

@@ -9,7 +9,7 @@ from lbgen.targets.envoy.guards.rates import limits_of
 from lbgen.targets.envoy.listeners.filters import ADDRESSES, AUTH, EXTERNAL, OFF
 from lbgen.targets.envoy.listeners.status import asks_each, ready_route
 from lbgen.targets.envoy.routes.conditions import UNCLEAR, decides_once, odd_queries
-from lbgen.targets.envoy.routes.route_parts import ODD, answer, live
+from lbgen.targets.envoy.routes.route_parts import ODD, answer, live, marked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,10 +33,12 @@ def own_routes(made: Assembly, listener: Listener) -> Iterator[Node]:
         yield live(made, listener.status.live) | free
     if asks_each(made, listener):
         yield ready_route(listener.status.ready or "") | free
+    hosts = {"name": ":authority", "string_match": {"contains": ","}}
+    yield answer({"prefix": "/", "headers": [hosts]}, ANSWERS["bad_request"], "Two hosts.")
     traced = {"prefix": "/", "headers": [{"name": ":method", "string_match": {"exact": "TRACE"}}]}
     yield answer(traced, ANSWERS["method_not_allowed"], "An echo would show keys to scripts of a page.")
-    if decides_once([listener]):
-        odd = {"name": ODD, "present_match": True}
+    for name in decides_once([listener]):
+        odd = {"name": ODD, "string_match": {"contains": marked(name)}}
         yield answer({"prefix": "/", "headers": [odd]}, ANSWERS["bad_request"], "One that decides, twice.")
     if listener.acme and listener.acme.pool:
         pool = made.fleet.pool(listener.acme.pool)

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 ODD, DIRECT = "x-lb-odd", "x-lb-direct"
 MARKS = (ODD, DIRECT)
-"""Notes of Envoy's own, which no server sees: a header that decides came twice, and who really connected."""
+"""Notes of Envoy's own, which no server sees: which headers came twice, and who really connected."""
+
+
+def marked(name: str) -> str:
+    """Return how a header is named in a note, in which no other name contains it."""
+    return f"<{name}>"
 
 
 def client_headers(more: Iterable[Node] = (), removed: Iterable[str] = ()) -> Node:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.common.claims import CLAIMS
+from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.language.quoting import quote
 from lbgen.targets.haproxy.language.words import WEBSOCKET, refuse, server_timeout, timeouts
 from lbgen.targets.haproxy.logs import access_log, error_log, log_target, measuring_rules
@@ -91,6 +92,8 @@ def refusals(rules: Rules) -> None:
     most = max(listener.header_size for listener in rules.listeners)
     rules.add(refuse("uri_too_long"), f"{{ url -m len gt {_LONGEST_URL} }}")
     rules.add(refuse("headers_too_large"), f"{{ req.hdrs -m len gt {most} }}")
+    if not has(rules.made.settings.version, "refuses_nul"):
+        rules.add(refuse("bad_request"), r"{ req.hdrs -m reg '\x00' }")
     # A tunnel would lead past all rules, and an echo shows a page the keys that it may not read.
     rules.add(refuse("method_not_allowed"), "{ method CONNECT TRACE }")
     # Routes look at the decoded path with single slashes, as NGINX's locations do: /%2Fchat is no way around.
@@ -104,30 +107,43 @@ def refusals(rules: Rules) -> None:
     rules.add(refuse("bad_request"), f"{unsafe} || !{{ var(txn.lb_decoded) -m found }}")
     # A condition looks at any of the lines, what acts on it at the last, and a server perhaps at the first.
     rules.why("What decides, or may decide at a server, comes once.")
-    names = deciding_headers(rules)
+    names = _deciding(rules)
     for start in range(0, len(names), _HEADERS_PER_LINE):
         some = names[start : start + _HEADERS_PER_LINE]
         rules.add(
             refuse("bad_request"),
-            " || ".join(f"{{ {quote(f'req.fhdr_cnt({name})')} gt 1 }}" for name in some),
+            " || ".join(map(_twice, some)),
         )
-
-
-def deciding_headers(rules: Rules) -> tuple[str, ...]:
-    """Return the names of headers by which requests are told apart: each may come once."""
-    names = ["Host", "Upgrade", "Origin", "X-Request-Id", "X-Forwarded-Proto", "Authorization", "X-Api-Key"]
+    known = {name.lower() for name in names}
     for listener in rules.listeners:
-        names.append(listener.auth.header)
-        names += (name for route in listener.routes for name in route.match.headers)
-        names += (
-            route.split_by.removeprefix("header:")
-            for route in listener.routes
-            if route.split_by.startswith("header:")
-        )
+        rules.of(listener)
+        for key, name in _deciding_at(listener).items():
+            if key not in known:
+                rules.add(refuse("bad_request"), _twice(name))
+    rules.of(None)
+
+
+def _twice(name: str) -> str:
+    return f"{{ {quote(f'req.fhdr_cnt({name})')} gt 1 }}"
+
+
+def _deciding(rules: Rules) -> tuple[str, ...]:
+    """Return the names of headers by which all requests are told apart: each may come once."""
+    names = ["Host", "Upgrade", "Origin", "X-Request-Id", "X-Forwarded-Proto", "Authorization", "X-Api-Key"]
     for pool in rules.made.fleet.pools:
         named = (pool.strategy.parameters.get(key) for key in ("header", "headers"))
         names += (name for value in named for name in _names(value))
     return tuple({name.lower(): name for name in names}.values())
+
+
+def _deciding_at(listener: Listener) -> dict[str, str]:
+    """Return the headers by which one listener tells requests apart, by their name in lower case."""
+    names = [listener.auth.header]
+    for route in listener.routes:
+        names += route.match.headers
+        if route.split_by.startswith("header:"):
+            names.append(route.split_by.removeprefix("header:"))
+    return {name.lower(): name for name in names}
 
 
 def _names(value: object) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lbgen.targets.common.paths import OBJECTS, candidates, escape_regex
-from lbgen.targets.common.query import needless, parameter, twice
+from lbgen.targets.common.query import anything, needless, parameter, twice
 from lbgen.targets.haproxy.inspection.bodies import (
     HIDDEN,
     Reader,
@@ -171,6 +171,8 @@ def _is_glob(name: str) -> bool:
 
 def _glob_regex(name: str) -> str:
     # A character of UTF-8 may have several bytes, and HAProxy's expressions see bytes.
+    if anything(name):
+        return ".+"
     special = {"*": ".*", "?": r"[^\x80-\xbf][\x80-\xbf]*"}
     return "".join(special.get(character) or escape_regex(character) for character in name)
 
