@@ -37,6 +37,11 @@ class Rules:
         wanted = [condition for condition in (self._whose, *conditions) if condition]
         self.lines.append(f"{action} if {' '.join(wanted)}" if wanted else action)
 
+    def either(self, action: str, *alternatives: str) -> None:
+        """Add a rule for which one of these conditions is enough; each asks whose it is, as "or" binds less."""
+        conditions = (f"{self._whose} {condition}".lstrip() for condition in alternatives)
+        self.lines.append(f"{action} if {' || '.join(conditions)}")
+
     def why(self, comment: str) -> None:
         """Say in the file what the next rules are for."""
         self.lines.append(f"# {comment}")

@@ -88,9 +88,7 @@ def _listener_rules(rules: Rules, listener: Listener) -> None:
     # Only requests that tell their length can be refused before they have come.
     # A length with more digits may be more than the number can hold: 1 TiB counted as 0 on 2.6.
     digits = f"{{ req.fhdr(content-length) -m len gt {len(str(listener.max_body))} }}"
-    # Two rules: behind an "or", a condition would hold for the other listeners of the address, too.
-    for too_long in (f"{{ req.hdr_val(content-length) gt {listener.max_body} }}", digits):
-        rules.add(refuse("too_large"), too_long)
+    rules.either(refuse("too_large"), f"{{ req.hdr_val(content-length) gt {listener.max_body} }}", digits)
     split_rules(rules, listener)
     route_rules(rules, listener)
     upstream_rules(rules, listener)

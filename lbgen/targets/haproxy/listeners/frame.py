@@ -92,8 +92,6 @@ def refusals(rules: Rules) -> None:
     most = max(listener.header_size for listener in rules.listeners)
     rules.add(refuse("uri_too_long"), f"{{ url -m len gt {_LONGEST_URL} }}")
     rules.add(refuse("headers_too_large"), f"{{ req.hdrs -m len gt {most} }}")
-    if not has(rules.made.settings.version, "refuses_nul"):
-        rules.add(refuse("bad_request"), r"{ req.hdrs -m reg '\x00' }")
     # A tunnel would lead past all rules, and an echo shows a page the keys that it may not read.
     rules.add(refuse("method_not_allowed"), "{ method CONNECT TRACE }")
     # Routes look at the decoded path with single slashes, as NGINX's locations do: /%2Fchat is no way around.
@@ -104,16 +102,14 @@ def refusals(rules: Rules) -> None:
     dots = ("var(txn.lb_decoded) -m reg", (r"(^|/)\.\.?(/|$)",))
     unsafe = rules.acl(("path -m sub", ("%00",)), dots, name="unsafe_path")
     # What cannot be decoded, such as %zz, has no value at all.
-    rules.add(refuse("bad_request"), f"{unsafe} || !{{ var(txn.lb_decoded) -m found }}")
+    nul = () if has(rules.made.settings.version, "refuses_nul") else (r"{ req.hdrs -m reg '\x00' }",)
+    rules.either(refuse("bad_request"), unsafe, "!{ var(txn.lb_decoded) -m found }", *nul)
     # A condition looks at any of the lines, what acts on it at the last, and a server perhaps at the first.
     rules.why("What decides, or may decide at a server, comes once.")
     names = _deciding(rules)
     for start in range(0, len(names), _HEADERS_PER_LINE):
         some = names[start : start + _HEADERS_PER_LINE]
-        rules.add(
-            refuse("bad_request"),
-            " || ".join(map(_twice, some)),
-        )
+        rules.either(refuse("bad_request"), *map(_twice, some))
     known = {name.lower() for name in names}
     for listener in rules.listeners:
         rules.of(listener)
