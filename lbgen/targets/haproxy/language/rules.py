@@ -38,7 +38,7 @@ class Rules:
         self.lines.append(f"{action} if {' '.join(wanted)}" if wanted else action)
 
     def either(self, action: str, *alternatives: str) -> None:
-        """Add a rule for which one of these conditions is enough; each asks whose it is, as "or" binds less."""
+        """Add a rule for which any of these conditions is enough; each asks whose it is: "or" binds less."""
         conditions = (f"{self._whose} {condition}".lstrip() for condition in alternatives)
         self.lines.append(f"{action} if {' || '.join(conditions)}")
 
