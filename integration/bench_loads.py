@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import statistics
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from integration.bench_sessions import Script, Simulated, busiest, moved, turn_of
+from integration.bench_sessions import Script, Simulated, busiest, moved, named, turn_of
 from integration.conftest import renewed
 from lbgen.lab import load
 
@@ -52,6 +53,8 @@ class Subject(NamedTuple):
     on: str
     """What runs: ``nginx``, ``haproxy``, a router's name."""
     start: Callable[[Sequence[MockBox]], AbstractContextManager[Running]]
+    header: str | None = None
+    """In which clients name their session; None: they do not."""
 
 
 def favoured(box: Shares) -> None:
@@ -246,11 +249,15 @@ class Bench(NamedTuple):
         renewed(mocks, **(fresh | {"speed": work.speed}))
         with subject.start(mocks) as running:
             script = work.plan(seed, work.requests or self.requests, work.speed)
+            if subject.header:
+                script = named(script, subject.header)
             before = cpu_seconds(running.pids())
             results = asyncio.run(
                 load.run(running.url, script.planned, most_late_s=LATE_S, follow=script.follow)
             )
             cpu_s = 1000 * (cpu_seconds(running.pids()) - before) / len(results)
+            for result in results:
+                result.server = result.server or server_at_the_end(result.tail)
             states = [mock.state() for mock in mocks]
             hits = sum(state["hit_tokens"] for state in states) / max(
                 1, sum(state["finished_prompt_tokens"] for state in states)
@@ -261,6 +268,12 @@ class Bench(NamedTuple):
                 added_ms = 1000 * (first_token(running.url) - first_token(mocks[0].url))
         found = figures(results, work.speed, hits, cpu_s, added_ms)
         return found._replace(busiest=busiest(results, work.servers), moved=moved(results))
+
+
+def server_at_the_end(tail: bytes) -> str | None:
+    """Return the server that the last words of an answer name: for routers that show no header of it."""
+    found = re.search(rb'"content":" (gpu-\d+) "', tail)
+    return found[1].decode() if found else None
 
 
 def _read(kept: Path | None) -> dict[str, list[float]]:

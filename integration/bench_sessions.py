@@ -1,6 +1,6 @@
 """The loads of agents and tenants: the workloads of `lbgen simulate`, sent to a balancer as chats.
 
-No header names a session. Times are model seconds.
+No header names a session, but where `named` adds one. Times are model seconds.
 """
 
 from __future__ import annotations
@@ -52,6 +52,22 @@ class Simulated(NamedTuple):
             return None if following is None else sent(following)
 
         return Script([sent(one) for one in load.requests(seed, self.rate, requests)], follow)
+
+
+def named(script: Script, header: str) -> Script:
+    """Return the same requests with their session's name, or else their prefix's, in a header."""
+
+    def told(planned: Planned) -> Planned:
+        request = planned.origin
+        assert isinstance(request, Request)
+        name = request.session or request.prefix
+        return planned._replace(headers={header: name}) if name else planned
+
+    def follow(result: Result) -> Planned | None:
+        following = script.follow(result) if script.follow else None
+        return None if following is None else told(following)
+
+    return Script([told(one) for one in script.planned], follow)
 
 
 def turn_of(result: Result) -> str | None:

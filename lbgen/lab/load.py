@@ -31,6 +31,8 @@ MOST_LATE_S = 0.1
 """Lateness of the 99th percentile of the requests above which a run is refused."""
 
 CONNECT_TIMEOUT_S = 30.0
+TAIL_BYTES = 512
+"""What is kept of an answer's end."""
 
 
 class CouldNotKeepUpError(Exception):
@@ -269,7 +271,7 @@ async def _read(answer: aiohttp.ClientResponse, result: Result, begin: float) ->
         now = time.monotonic() - begin
         result.first_s = now if result.first_s is None else result.first_s
         result.size += len(piece)
-        result.tail = (result.tail + piece)[-64 if result.status == 200 else 0 :]
+        result.tail = (result.tail + piece)[-TAIL_BYTES if result.status == 200 else 0 :]
         result.arrivals.append(now)
 
 
