@@ -1,6 +1,6 @@
 """How fast the simulator is, against SimPy in the same run.
 
-``pip install simpy; python benchmarks/simulate.py``. SimPy's program is the textbook's: 4 servers that do one
+``pip install simpy; python -m benchmarks.simulate``. SimPy's program is the textbook's: 4 servers that do one
 thing at a time, requests in turn. Ours are the same queue, and the whole engine with the seed workload on one
 core. Turns alternate and the best of each counts, since other work on the machine only ever slows. Exits 1
 below a limit.
@@ -18,9 +18,9 @@ import simpy
 
 from lbgen.simulate.load.workload import Bimodal
 from lbgen.simulate.runs.clock import Simulation
-from lbgen.simulate.servers.plain import in_turn
 from lbgen.simulate.servers.setup import ServerSetup, Setup
 from lbgen.simulate.servers.step_times.profiles import PROFILES
+from tests.simulate.plain import in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -33,6 +33,7 @@ from lbgen.simulate.load.workload import Sizes
 from lbgen.simulate.runs.statistics import interval
 from lbgen.simulate.servers.capacity import server_capacity
 from lbgen.simulate.servers.step_times.profiles import PROFILES, Profile
+from tests.arrivals import bimodal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -95,7 +96,7 @@ class Bench(NamedTuple):
         rate = self.rate_per_s
         count = int(rate * SPEED * seconds)
         if not self.long_prompts:
-            return load.bimodal(seed, rate, count, SPEED)
+            return bimodal(seed, rate, count, SPEED)
         dice, now, planned = random.Random(seed), 0.0, []
         for number in range(count):
             now += dice.expovariate(rate) / SPEED

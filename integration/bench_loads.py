@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from integration.bench_sessions import Script, Simulated, busiest, moved, named, turn_of
 from integration.conftest import renewed
 from lbgen.lab import load
+from tests.arrivals import bimodal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -91,7 +92,7 @@ class Workload(NamedTuple):
 
 def unequal_answers(seed: int, count: int, speed: float) -> Script:
     """Return 70 % short and 30 % long answers at 95 % of what four servers of 32 slots can do."""
-    return Script(load.bimodal(seed, 33.0, count, speed))
+    return Script(bimodal(seed, 33.0, count, speed))
 
 
 TENANTS = 24

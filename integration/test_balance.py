@@ -17,6 +17,7 @@ from integration.conftest import renewed
 from integration.fleets import SERVERS, Proxy, chat
 from integration.shares import Spread, spread
 from lbgen.lab import load
+from tests.arrivals import bimodal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +58,7 @@ def runs(module_proxy: Proxy, running_mocks: list[MockBox], start: Start) -> dic
 
 def _measure(strategy: str, proxy: Proxy, mocks: list[MockBox], start: Start) -> Measured:
     renewed(mocks, slots=4, speed=SPEED, chunk_s=1.0)
-    planned = load.bimodal(SEED, RATE_PER_S, REQUESTS, SPEED)
+    planned = bimodal(SEED, RATE_PER_S, REQUESTS, SPEED)
     with start(chat(strategy), proxy) as balancer:
         begin = time.monotonic()
         results = asyncio.run(load.run(balancer.url, planned, most_late_s=0.25))

@@ -107,13 +107,6 @@ def templates_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return option("--templates", metavar="DIR", type=click.Path(), help=help_text)(function)
 
 
-def fleet_argument(*, several: bool = True) -> Decorator:
-    """Return the argument FLEET: a path or ``-``; several are overlays."""
-    metavar = "FLEET..." if several else "FLEET"
-    kind = click.Path(allow_dash=True)
-    return click.argument("fleet", nargs=-1 if several else 1, required=True, type=kind, metavar=metavar)
-
-
 class Amount(click.FloatRange):
     """A number above 0 (or from it, with `zero`), and neither nan nor infinite."""
 
@@ -179,7 +172,9 @@ def fleet_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=TargetName(),
             help="Target to work on; may be repeated. Default: the fleet's targets, or NGINX and HAProxy.",
         ),
-        fleet_argument(),
+        click.argument(
+            "fleet", nargs=-1, required=True, type=click.Path(allow_dash=True), metavar="FLEET..."
+        ),
     ):
         decorated = decorate(decorated)
     return decorated

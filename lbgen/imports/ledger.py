@@ -56,10 +56,6 @@ class Ledger:
         """Count a directive."""
         self._texts.setdefault(location, shortened(words))
 
-    def forget(self, location: Location) -> None:
-        """Do not count a directive: it is a part of one that is counted."""
-        self._texts.pop(location, None)
-
     def is_open(self, location: Location) -> bool:
         """Tell whether nothing is known of a directive yet."""
         return location not in self._fates

@@ -65,9 +65,9 @@ class Box:
         self.port = port
         self.url = f"http://{address}:{port}"
 
-    def wait_ready(self, path: str, patience_s: float = START_PATIENCE_S) -> None:
+    def wait_ready(self, path: str) -> None:
         """Return once a page answers 200; raises `RigError` with the program's own words."""
-        end = time.monotonic() + patience_s
+        end = time.monotonic() + START_PATIENCE_S
         while time.monotonic() < end:
             if self.answers(path):
                 return
@@ -78,9 +78,9 @@ class Box:
         image = self.container.attrs["Config"]["Image"]
         raise RigError(f"a container of {image} did not get ready; it says:\n{self.logs().strip()[-3000:]}")
 
-    def wait_open(self, patience_s: float = START_PATIENCE_S) -> None:
+    def wait_open(self) -> None:
         """Return once somebody listens; raises `RigError` with the program's own words."""
-        end = time.monotonic() + patience_s
+        end = time.monotonic() + START_PATIENCE_S
         while time.monotonic() < end:
             try:
                 with socket.create_connection((self.address, self.port), 2):

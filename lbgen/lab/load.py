@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import random
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -107,7 +106,6 @@ class Result:
 class Lateness(NamedTuple):
     """How long after they were due requests left."""
 
-    p50_s: float
     p99_s: float
     most_s: float
 
@@ -115,21 +113,7 @@ class Lateness(NamedTuple):
     def of(cls, results: Iterable[Result]) -> Lateness:
         """Return the lateness of a run; raises `ValueError` for one without requests."""
         late = [max(0.0, result.late_s) for result in results]
-        return cls(percentile(late, 0.5), percentile(late, 0.99), max(late))
-
-
-def bimodal(seed: int, rate_per_s: float, count: int, speed: float = 1.0) -> list[Planned]:
-    """Return Poisson arrivals, 70 % of 20-100 and 30 % of 500-2000 output tokens.
-
-    `rate_per_s` is per virtual second; `speed` virtual seconds pass in a second.
-    """
-    dice = random.Random(seed)  # noqa: S311 - a workload, which has to be the same again
-    now, planned = 0.0, []
-    for _ in range(count):
-        now += dice.expovariate(rate_per_s)
-        tokens = dice.randint(20, 100) if dice.random() < 0.7 else dice.randint(500, 2000)
-        planned.append(Planned(now / speed, tokens))
-    return planned
+        return cls(percentile(late, 0.99), max(late))
 
 
 async def run(  # noqa: PLR0913 - each a matter of its own, and named

@@ -9,12 +9,13 @@ from itertools import pairwise
 import pytest
 
 from lbgen.lab import load
+from tests.arrivals import bimodal
 
 
 def test_the_workload_is_the_same_again_and_as_it_says():
-    planned = load.bimodal(seed=1, rate_per_s=20, count=4000, speed=2)
-    assert planned == load.bimodal(seed=1, rate_per_s=20, count=4000, speed=2)
-    assert planned != load.bimodal(seed=2, rate_per_s=20, count=4000, speed=2)
+    planned = bimodal(seed=1, rate_per_s=20, count=4000, speed=2)
+    assert planned == bimodal(seed=1, rate_per_s=20, count=4000, speed=2)
+    assert planned != bimodal(seed=2, rate_per_s=20, count=4000, speed=2)
     assert all(later.at_s > earlier.at_s for earlier, later in pairwise(planned))
     assert planned[-1].at_s == pytest.approx(4000 / 20 / 2, rel=0.05)
     short = [one.output_tokens for one in planned if one.output_tokens <= 100]
@@ -76,7 +77,7 @@ def test_lateness_is_told(with_lab):
         return await load.run(lab.url, planned, most_late_s=5)
 
     late = load.Lateness.of(with_lab(held_up))
-    assert 0 <= late.p50_s <= late.p99_s <= late.most_s
+    assert 0 <= late.p99_s <= late.most_s
     assert late.most_s > 0.05
 
 

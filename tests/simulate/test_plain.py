@@ -6,8 +6,8 @@ import pytest
 
 from lbgen.simulate.load.workload import Exponential
 from lbgen.simulate.runs.clock import Simulation
-from lbgen.simulate.servers.plain import in_turn, one_queue
 from lbgen.simulate.servers.step_times.profiles import Profile
+from tests.simulate.plain import in_turn, one_queue
 from tests.simulate.runs import setup
 
 FIFO = Profile("fifo", "", step=0.001, per_request=0.0, slots=1, prefix_cache=False)

@@ -114,7 +114,7 @@ def test_json_has_the_shape_of_simulate() -> None:
     )
     found = answer(question)
     (run,) = found.rows[0].runs
-    late = Lateness(DriverLateness(0.001, 0.002, 0.003), 0.004)
+    late = Lateness(DriverLateness(0.002, 0.003), 0.004)
     gaps = tuple(agreement.gaps(run, run, 0.0))
     trial = Trial(found, (Measured(found.rows[0], found.rows[0], late, gaps),), 2.0, "process")
     shape = json.loads(json.dumps(as_json_shape(trial)))

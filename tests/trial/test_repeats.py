@@ -61,7 +61,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Measured, l
             late = next(rest)
             if late is None:
                 raise TooLateError("the load driver was 200 ms late")
-            return Taken(run(Runs.of(question).tasks()[0]), Lateness(DriverLateness(0.0, late, late), 0.0))
+            return Taken(run(Runs.of(question).tasks()[0]), Lateness(DriverLateness(late, late), 0.0))
 
         monkeypatch.setattr(measure, "measure", pretended)
         made = plan(question, notes.append)

@@ -22,7 +22,7 @@ def made_up(name: str = "bimodal", strategies: tuple[str, ...] = ("round_robin",
         fleet, fleet.pools[0], strategies, ("nginx", "haproxy"), workload(name), 300, (1,), alone=True
     )
     found, other = answer(asked), answer(asked._replace(seeds=(2,)))
-    late = Lateness(DriverLateness(0.0, 0.001, 0.002), 0.003)
+    late = Lateness(DriverLateness(0.001, 0.002), 0.003)
     rows = [
         Measured(
             predicted, measured, late, tuple(agreement.gaps(predicted.runs[0], measured.runs[0], 0.01)), 1.0

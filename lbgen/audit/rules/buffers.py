@@ -21,7 +21,6 @@ _KIB = 1024
 _MIB = 1024**2
 _BODY = 8 * _MIB
 _BUFSIZE = 16 * _KIB
-_REWRITE = 1024
 _GROWS = Version(3, 1)
 
 

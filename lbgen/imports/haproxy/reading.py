@@ -58,12 +58,6 @@ class Reading:
         return line
 
 
-def without_condition(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a rule up to its ``if``."""
-    at = next((index for index, word in enumerate(words) if word in {"if", "unless"}), len(words))
-    return words[:at]
-
-
 def single(values: list[Any]) -> Any:  # noqa: ANN401 - one or several
     """Return the only value, or the list."""
     return values[0] if len(values) == 1 else values

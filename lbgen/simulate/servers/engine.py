@@ -23,7 +23,7 @@ class Engine:
     A step's batch is fixed when the step begins: who arrives during it joins the next one.
     """
 
-    def __init__(self, profile: Profile, *, leap: bool = True) -> None:
+    def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.due = inf
         """When something happens next that the outside has to know: `advance` to it. Infinite: idle."""
@@ -31,7 +31,6 @@ class Engine:
         self.firsts: list[Request] | None = None
         """Where requests are put whose `first` is known by now, if anybody wants to know."""
         self.preemptions = 0
-        self._leap = leap
         self._slots = profile.slots
         self._step_time = profile.step
         self._per_request = profile.per_request
@@ -135,7 +134,7 @@ class Engine:
             self.due = inf
             return
         self._pace = pace = self._step_time + self._per_request * count
-        self._steps = steps = decoding[0][0] - self._number if self._leap else 1
+        self._steps = steps = decoding[0][0] - self._number
         self.due = self._clock + steps * pace
 
     def _admit(self, count: int) -> int:

@@ -19,11 +19,9 @@ BYTES_PER_TOKEN = 4
 """What a token is taken for when only bytes are known: English text has four to five characters a token."""
 
 
-def engine_for(profile: Profile, *, chunk_tokens: int = 512, leap: bool = True) -> Engine:
+def engine_for(profile: Profile, *, chunk_tokens: int = 512) -> Engine:
     """Return the engine that a profile needs."""
-    if profile.plain:
-        return Engine(profile, leap=leap)
-    return MemoryEngine(profile, chunk_tokens=chunk_tokens, leap=leap)
+    return Engine(profile) if profile.plain else MemoryEngine(profile, chunk_tokens=chunk_tokens)
 
 
 class KeyedEngine:

@@ -28,10 +28,10 @@ class MemoryEngine(Engine):
     `chunk_tokens`, a multiple of 16, is what one of a request's `chunks` stands for.
     """
 
-    def __init__(self, profile: Profile, *, chunk_tokens: int = 512, leap: bool = True) -> None:
+    def __init__(self, profile: Profile, *, chunk_tokens: int = 512) -> None:
         if chunk_tokens % BLOCK:
             raise ValueError(f"a chunk of {chunk_tokens} tokens is not a whole number of blocks")
-        super().__init__(profile, leap=leap)
+        super().__init__(profile)
         self._pool = UNLIMITED if profile.kv_tokens is None else profile.kv_tokens // BLOCK
         self._chunk_tokens = chunk_tokens
         self._chunk_blocks = chunk_tokens // BLOCK
@@ -123,7 +123,7 @@ class MemoryEngine(Engine):
             + self._prompt_cost()
         )
         self._slope = profile.per_kv_token * count / 2
-        if self._work or preempted or not self._leap or not count:
+        if self._work or preempted or not count:
             self._steps = 1
         else:
             self._steps = self._room_for(self._decoding[0][0] - self._number)

@@ -25,7 +25,6 @@ REFUSALS = {
 }
 """Who answers a request whose body would decide and cannot be read."""
 _IDENTITY = "(?:identity(?:, *identity)*)?"
-_MARKS = "rjq"
 
 
 def model(made: Assembly) -> Syntax:
