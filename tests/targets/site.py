@@ -107,7 +107,9 @@ def running(
         settings = {"version": str(version), "directory": str(folder)}
         if target == "envoy":
             settings["admin"] = f"127.0.0.1:{free_port()}"
-        text = json.dumps({**fleet(ports, servers), "targets": {target: settings}})
+        whole = fleet(ports, servers)
+        settings |= whole.get("targets", {}).get(target, {})
+        text = json.dumps({**whole, "targets": {target: settings}})
         loaded = load([Source("fleet.yaml", text)], environ={}, targets=(target,))
         wrong = [str(problem) for problem in loaded.problems if problem.is_error]
         assert loaded.fleet is not None, wrong

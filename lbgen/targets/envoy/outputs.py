@@ -21,7 +21,7 @@ from lbgen.targets.envoy.assembly import (
 )
 from lbgen.targets.envoy.features import has
 from lbgen.targets.envoy.guards.auth import digests, external_clusters, upstream_values, value_name
-from lbgen.targets.envoy.language.words import Node, socket
+from lbgen.targets.envoy.language.words import Node, socket, typed
 from lbgen.targets.envoy.language.yaml_lines import lines, quote, quote_lua
 from lbgen.targets.envoy.listeners.filters import SCRIPTS, reads_bodies, takes_off
 from lbgen.targets.envoy.listeners.inner import (
@@ -41,7 +41,7 @@ from lbgen.targets.spec import Output, Syntax
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from lbgen.model import Fleet, Pool
+    from lbgen.model import Fleet, Pool, TargetSettings
     from lbgen.targets.spec import Part, Secrets
 
 ONE_FILE = "all-in-one"
@@ -108,7 +108,7 @@ def outputs(fleet: Fleet, part: Part, secrets: Secrets) -> tuple[Output, ...]:
         *_tables(whole),
         *_scripts(made),
         _watched(made, "listeners.yaml", "listener", whole.listeners),
-        drop_in("envoy.service", made.settings.directory, _FILES),
+        drop_in("envoy.service", made.settings.directory, _descriptors(made.settings)),
     )
 
 
@@ -169,10 +169,28 @@ def _bootstrap(made: Assembly) -> dict[str, object]:
             2,
         ),
         # Also where one pool needs none: a second one comes without a restart.
-        "internal": lines(INTERNAL),
+        "internal": lines({**INTERNAL, **_overload(settings)}),
         "command": Syntax(_command(made)),
         "raw": tuple(map(Syntax, settings.raw.get("bootstrap", ()))),
     }
+
+
+def _descriptors(settings: TargetSettings) -> int:
+    return max(_FILES, 3 * own(settings).max_connections)
+
+
+def _overload(settings: TargetSettings) -> Node:
+    """Return the bound on connections of clients; a fleet's own overload manager goes first."""
+    if any(line.startswith("overload_manager:") for line in settings.raw.get("bootstrap", ())):
+        return {}
+    most = own(settings).max_connections
+    kind = "envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"
+    monitor = {
+        "name": "envoy.resource_monitors.global_downstream_max_connections",
+        "typed_config": typed(kind, max_active_downstream_connections=most),
+    }
+    why = "Clients' connections, all together: more are closed at once, and leave descriptors for servers."
+    return {"#clients": why, "overload_manager": {"resource_monitors": [monitor]}}
 
 
 def _runtime(made: Assembly) -> Node:

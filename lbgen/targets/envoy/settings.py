@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from lbgen.fields import AutoInteger, Field, Struct, Text
+from lbgen.fields import AutoInteger, Field, Integer, Struct, Text
 from lbgen.targets.settings import DRAIN_TIMEOUT, WITHOUT, SettingsTable, directory, raw, version
 from lbgen.targets.spec import Room
 from lbgen.units import Address, parse_address
@@ -48,6 +48,7 @@ class Own(NamedTuple):
     """Where it answers for its figures and its configuration; who reaches it may stop Envoy."""
     workers: int | None = None
     """None: as many as there are cores."""
+    max_connections: int = 20_000
     in_one_file: bool = False
     """True: for the checker, which sees no other files."""
 
@@ -58,9 +59,8 @@ def own(settings: TargetSettings) -> Own:
 
 
 def room(settings: TargetSettings) -> Room:
-    """Return the connections of clients: Envoy itself bounds none, what the system allows does."""
-    del settings
-    return Room("", 1_000_000)
+    """Return the connections of clients."""
+    return Room("max_connections", own(settings).max_connections)
 
 
 SETTINGS = SettingsTable(
@@ -82,6 +82,13 @@ SETTINGS = SettingsTable(
             default_doc="auto, one a core",
             example=4,
             instead_of=("concurrency", "threads"),
+        ),
+        Field(
+            "max_connections",
+            Integer(100, 2_000_000),
+            20_000,
+            "Connections of clients, all together.",
+            instead_of=("max_active_downstream_connections",),
         ),
         DRAIN_TIMEOUT,
         WITHOUT,
