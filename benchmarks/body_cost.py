@@ -1,9 +1,9 @@
 """What looking into bodies costs a balancer: milliseconds of CPU for each MiB, by kind of body.
 
 ``python benchmarks/body_cost.py`` renders a fleet whose pools are chosen by model and by prefix, starts NGINX
-and HAProxy as they are installed on this machine, or in images (``-t nginx:1.30=IMAGE``), and sends each kind
-in turn. What forwarding the same bytes without a look takes is measured in the same way and taken off. Prints
-Markdown.
+and HAProxy (or ``-t envoy``) as they are installed here, or in images (``-t nginx:1.30=IMAGE``), and sends
+each kind in turn. What forwarding the same bytes without a look takes is measured in the same way and taken
+off. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -37,8 +37,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MIB = 1024**2
-LOOKING, BLIND = "looking", "blind"
-COMMANDS = {"nginx": ["nginx", "-g", "daemon off;", "-c"], "haproxy": ["haproxy", "-f"]}
+LOOKING, BLIND, ADMIN = "looking", "blind", "admin"
+COMMANDS = {
+    "nginx": ["nginx", "-g", "daemon off;", "-c"],
+    "haproxy": ["haproxy", "-f"],
+    "envoy": ["envoy", "--concurrency", "1", "--use-dynamic-base-id", "--log-level", "error", "-c"],
+}
+MAIN = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg", "envoy": "envoy.yaml"}
 
 
 class Sink(BaseHTTPRequestHandler):
@@ -86,6 +91,7 @@ def fleet(sink: int, ports: dict[str, int], folder: Path) -> dict[str, object]:
         "targets": {
             "nginx": {"workers": 1, "connections": 64, "directory": str(folder)},
             "haproxy": {"threads": 1, "max_connections": 100, "directory": str(folder)},
+            "envoy": {"workers": 1, "admin": f"127.0.0.1:{ports[ADMIN]}", "directory": str(folder)},
         },
     }
 
@@ -147,10 +153,9 @@ def running(program: Program, sink: int, ports: dict[str, int]) -> Iterator[int]
             path = folder / file.path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(file.text, encoding="utf-8")
-        main = str(folder / ("nginx.conf" if target == "nginx" else "haproxy.cfg"))
-        with started(program, main) as process:
-            for port in ports.values():
-                wait_for(port)
+        with started(program, str(folder / MAIN[target])) as process:
+            for listener in (LOOKING, BLIND):
+                wait_for(ports[listener])
             yield process
 
 
@@ -191,7 +196,7 @@ def costs(program: Program, rounds: int) -> Iterator[tuple[str, float]]:
     """Yield each kind of body, and what a look at it costs: milliseconds of CPU a MiB."""
     sink = ThreadingHTTPServer(("127.0.0.1", 0), Sink)
     threading.Thread(target=sink.serve_forever, daemon=True).start()
-    ports = dict(zip((LOOKING, BLIND), free_ports(2), strict=True))
+    ports = dict(zip((LOOKING, BLIND, ADMIN), free_ports(3), strict=True))
     with running(program, sink.server_address[1], ports) as process:
         for kind, make in {**ORDINARY, **HOSTILE}.items():
             body = make(MIB)

@@ -54,6 +54,7 @@ class Site(NamedTuple):
     ports: Mapping[str, int]
     servers: Mapping[str, MockServer]
     folder: Path
+    process: int
 
     def ask(  # noqa: PLR0913, PLR0917 - the parts of a request
         self, port: str, path: str = "/", method: str = "GET", body: bytes | None = None,
@@ -124,7 +125,7 @@ def running(
         )
         stack.callback(process.wait, 30)
         stack.callback(process.terminate)
-        site = Site(target, ports, servers, folder)
+        site = Site(target, ports, servers, folder, process.pid)
         eventually(lambda: process.poll() is not None or _live(site, names[0][0]), 120, f"{target} answers")
         assert process.poll() is None, (folder / "log").read_text()
         yield site
