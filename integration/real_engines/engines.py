@@ -108,17 +108,19 @@ KINDS: Mapping[str, Callable[[Path], Kind]] = {"vllm": vllm, "llamacpp": llamacp
 class Engine:
     """One server, which can be stopped and started again on its port."""
 
-    def __init__(self, kind: Kind, name: str, folder: Path) -> None:
-        self.kind, self.name = kind, name
+    def __init__(self, kind: Kind, name: str, folder: Path, core: int | None = None) -> None:
+        """`core`: the only one of this machine's that it computes on; None: any."""
+        self.kind, self.name, self._core = kind, name, core
         self.port = free_port()
         self._log = folder / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it; whether it is ready is another matter."""
+        bound = [] if self._core is None else ["taskset", "--cpu-list", str(self._core)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                list(self.kind.command(self.port)), stdout=log, stderr=log, start_new_session=True,
+                [*bound, *self.kind.command(self.port)], stdout=log, stderr=log, start_new_session=True,
                 env={**os.environ, **self.kind.environ},
             )  # fmt: skip
 
@@ -173,9 +175,13 @@ class Engine:
 
 
 @contextmanager
-def pair(kind: Kind, folder: Path) -> Iterator[list[Engine]]:
-    """Run two servers; they are not ready yet."""
-    engines = [Engine(kind, f"gpu-{number}", folder) for number in range(2)]
+def pair(kind: Kind, folder: Path, *, apart: bool = False) -> Iterator[list[Engine]]:
+    """Run two servers; they are not ready yet. `apart`: each on a core of its own, as on a GPU of its own."""
+    cores = sorted(os.sched_getaffinity(0)) if apart else []
+    engines = [
+        Engine(kind, f"gpu-{number}", folder, cores[number % len(cores)] if cores else None)
+        for number in range(2)
+    ]
     started = []
     try:
         for one in engines:

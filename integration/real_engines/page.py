@@ -57,8 +57,10 @@ def write_predicted(path: Path, what: Tried, lines: Sequence[str]) -> None:
     """Put what was predicted and measured of an engine at the end of the page, in place of what was there."""
     title = f"## Predicted: {what.title.removeprefix('## ')}"
     kept = _sections(path)
-    ran = f"Version {what.version}, on {what.date}; {os.cpu_count()} cores, which servers, balancer and"
-    kept[title] = "\n".join([title, "", f"{ran}\nthe load shared with other programs.", "", *lines])
+    ran = f"Version {what.version}, on {what.date}; {os.cpu_count()} cores. Each server had one of them,"
+    kept[title] = "\n".join(
+        [title, "", f"{ran}\nwhich balancer and load shared with the servers.", "", *lines]
+    )
     path.write_text("\n".join([HEAD, *(f"{one.strip()}\n" for one in kept.values())]))
 
 

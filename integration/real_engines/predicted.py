@@ -1,7 +1,8 @@
 """Predictions of a calibrated simulator, and what two real servers then do.
 
 ``python -m integration.real_engines.predicted`` measures one server with `lbgen calibrate`, predicts for two
-of them with `lbgen simulate --profile`, and only then sends the same requests through HAProxy. Writes the
+of them with `lbgen simulate --profile`, and only then sends the same requests through HAProxy. Each server
+has a core of its own in both, or the second would take half of what the first was measured with. Writes the
 figures into docs/engines-tried.md, misses and all.
 """
 
@@ -38,7 +39,7 @@ LOADS = (0.5, 0.8)
 STRATEGIES = ("round_robin", "least_conn", "prefix")
 FIGURES = (("ttft_s", "p50"), ("ttft_s", "p99"), ("e2e_s", "p50"), ("e2e_s", "p99"))
 WORKLOAD = "tenants:prefixes=7,prefix_tokens=512,prompt=100,output=40"
-REQUESTS, SEED = 150, 1
+REQUESTS, SEED = 300, 1
 MOST_LATE_S = 1.0
 AROUND = len("<|im_start|>\n<|im_end|>\n")
 BEGUN = len("<|im_start|>assistant\n")
@@ -67,7 +68,7 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lbgen-", dir="/tmp")))
         folder.chmod(0o755)
-        engines = stack.enter_context(pair(kind, folder))
+        engines = stack.enter_context(pair(kind, folder, apart=True))
         for one in engines:
             one.wait()
         profile = calibrated(engines[0], folder)
@@ -119,7 +120,7 @@ async def measured(balancer: Front, case: Case) -> tuple[float, ...]:
     planned = [_planned(one, f"{run_of} {number}", run_of) for number, one in enumerate(requests)]
     url = f"http://127.0.0.1:{balancer.ports[case.strategy]}"
     results = await run(url, planned, most_late_s=MOST_LATE_S)
-    lost = [one.status for one in results if not one.ok]
+    lost = [(one.status, one.error) for one in results if not one.ok]
     assert not lost, f"{len(lost)} of {len(results)} failed: {lost[:5]}"
     found = tuple(_figure(results, name, float(share[1:]) / 100) for name, share in FIGURES)
     print(case.strategy, case.load, "measured", found, flush=True)
