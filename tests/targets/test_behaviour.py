@@ -766,6 +766,10 @@ class Sent(NamedTuple):
     code: str
 
 
+def deep(levels: int) -> bytes:
+    return b"[" * levels + b"]" * levels
+
+
 BODIES = (
     Sent("/v1/chat/completions", b'{"model": "big-7b"}', JSON, "b", 200, ""),
     Sent("/v1/chat/completions", b'{"x": [{"model": "tiny"}], "model" : "small"}', JSON, "a", 200, ""),
@@ -780,6 +784,9 @@ BODIES = (
     Sent("/v1/chat/completions", b'{"model": "tiny"}', (*JSON, ("Content-Encoding", "gzip")), "", 415,
      "unsupported_content_encoding"),
     Sent("/v1/chat/completions", b'{"x": "' + b"x" * 5000 + b'", "model": "tiny"}', JSON, "", 413,
+     "model_not_readable"),
+    Sent("/v1/chat/completions", b'{"model": "tiny", "x": ' + deep(60) + b"}", JSON, "a", 200, ""),
+    Sent("/v1/chat/completions", b'{"model": "tiny", "x": ' + deep(2000) + b"}", JSON, "", 413,
      "model_not_readable"),
     Sent("/v1/audio/transcriptions", b"model=tiny&x=1", FORM, "a", 200, ""),
     Sent("/v1/audio/transcriptions", b"model=tiny&model=big-1", FORM, "", 400, "invalid_form"),
