@@ -79,6 +79,15 @@ def test_sessions_of_a_kind_share_their_system_prompt_and_nothing_else() -> None
                 assert shared == (4500 // 64 if one.prefix == other.prefix else 0)
 
 
+def test_kinds_come_in_no_order_that_balancers_could_follow() -> None:
+    kinds = [one.prefix for one in workload("agents:sessions=256,systems=4").requests(1, 1.0, 3072)]
+    by_turn = [{kinds[place] for place in range(number, 256, 8)} for number in range(8)]
+    assert all(len(some) == 4 for some in by_turn)
+    assert min(kinds.count(kind) for kind in set(kinds)) > 40
+    again = [one.prefix for one in workload("agents:sessions=256,systems=4").requests(1, 1.0, 3072)]
+    assert again == kinds
+
+
 def test_compaction_replaces_the_history_and_with_it_what_names_the_conversation() -> None:
     (talk,) = by_session(turns_of("agents:sessions=1,turns=40,compact_tokens=12000", 40)).values()
     assert max(one.prompt_tokens for one in talk) <= 12_000 + 3_000 + 300 + 8

@@ -114,6 +114,21 @@ def test_the_prefix_used_longest_ago_goes_first_and_its_tail_before_its_head() -
     assert [request.hits for request in requests] == [0, 0, 0, 128, 64]
 
 
+def test_questions_of_ones_own_and_their_answers_push_out_what_others_share() -> None:
+    profile = SMALL._replace(kv_tokens=64 * 8, batch_tokens=4096)
+    engine = MemoryEngine(profile, chunk_tokens=64)
+    shared = ("system 1", "system 2")
+    requests = [
+        Request(0.0, 192, 65, shared),  # leaves four chunks, of which nobody will ask for two
+        Request(10.0, 192, 65, shared),
+        Request(20.0, 192, 65, ("other 1", "other 2")),
+        Request(30.0, 192, 65, ("third 1", "third 2")),  # needs room: the oldest goes, shared or not
+        Request(40.0, 192, 65, shared),
+    ]
+    drive(engine, requests)
+    assert [request.hits for request in requests] == [0, 128, 0, 0, 0]
+
+
 def test_a_request_larger_than_the_memory_is_cut() -> None:
     engine = MemoryEngine(SMALL)
     request = Request(0.0, 100, 100_000)

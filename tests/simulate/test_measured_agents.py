@@ -73,6 +73,24 @@ def test_the_order_is_the_measured_one_with_every_seed(found: dict[Measured, lis
         assert late == sorted(late)
 
 
+@pytest.mark.parametrize(
+    ("load", "strategy", "hits"),
+    [
+        ("tenants:skew=1.2", "prefix", 0.764),
+        ("tenants:skew=1.2", "least_conn", 0.570),
+        ("tenants:hot=0.8", "prefix", 0.757),
+        ("tenants:hot=0.8", "least_conn", 0.687),
+    ],
+)
+def test_small_caches_hold_what_was_measured_of_prompts(load: str, strategy: str, hits: float) -> None:
+    """Measured on HAProxy 3.0.11 with caches of 10,000 tokens, 40 requests a second, 1,600 of them."""
+    made = workload(load)
+    profile = PROFILES["plain-prompts"]._replace(kv_tokens=10_000, cache_tokens=None)
+    servers = setup(strategy, profile=profile, target="haproxy", chunk_tokens=made.chunk_tokens)
+    whole = combined([run(Task(servers, made, 40.0, 1600, seed)) for seed in (0, 1)])
+    assert whole.prefix_hit_ratio == pytest.approx(hits, abs=POINTS)
+
+
 def test_cache_aware_spreads_tenants_whose_prompts_differ() -> None:
     """Where no prompt is shared by all, its trees grow alike."""
     whole = combined(predicted("sglang-cache-aware", None, "tenants", 3000))

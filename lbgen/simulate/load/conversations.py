@@ -71,17 +71,21 @@ class Conversations(Generated):
         self._talks: dict[str, Talk] = {}
         self._chunks = 0  # handed out so far
         self._systems: list[tuple[int, ...]] = []
+        self._kinds = Random(0)  # noqa: S311 - `begin` seeds it
 
     def begin(self, seed: int) -> Random:
         """Forget everything; return what a run of this seed draws from."""
         self._talks.clear()
         self._chunks = 0
         self._systems = [self._fresh(self.system_tokens // CHUNK_TOKENS) for _ in range(self.systems)]
-        return Random(f"{self.name} {seed}")  # noqa: S311 - has to be the same again
+        # In turn they would come to servers in turn, each of which would then have few kinds by no merit.
+        self._kinds = Random(f"kinds {seed}")  # noqa: S311 - has to be the same again
+        return Random(f"{self.name} {seed}")  # noqa: S311 - likewise
 
     def opened(self, number: int, turns: int, dice: Random, now: float) -> Request:
         """Return the first turn of a new conversation."""
-        talk = Talk(f"s{number}", number % self.systems, turns, Random(dice.random()))  # noqa: S311 - likewise
+        kind = self._kinds.randrange(self.systems)
+        talk = Talk(f"s{number}", kind, turns, Random(dice.random()))  # noqa: S311 - has to be the same again
         self._talks[talk.name] = talk
         self._restart(talk)
         return self._turn(talk, now)

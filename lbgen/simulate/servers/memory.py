@@ -214,6 +214,9 @@ class MemoryEngine(Engine):
             request.blocks = -(-tokens // BLOCK) - request.shared * self._chunk_blocks
         self._publish(request, tokens)
         self._own -= request.blocks
+        if self._pool != UNLIMITED and self.profile.prefix_cache and (request.chunks or self._cache.size):
+            # A question of its own and its answer push out what others would ask for.
+            self._cache.leave_behind(tokens // self._chunk_tokens - request.shared)
         self._cache.release(request.chunks[: request.shared])
         request.shared = request.blocks = 0
 

@@ -68,6 +68,11 @@ class PrefixCache:
                 del used[chunk]
                 idle[chunk] = None
 
+    def leave_behind(self, count: int) -> None:
+        """Keep so many chunks that nobody will ask for again: they take room until it is their turn to go."""
+        for _ in range(count):
+            self._idle[object()] = None
+
     def drop(self) -> None:
         """Forget the idle chunk that was used least recently; raises `KeyError` when there is none."""
         self._idle.popitem(last=False)
@@ -105,6 +110,12 @@ class BoundedCache(PrefixCache):
         while len(known) > self._most:
             forgotten, _ = known.popitem(last=False)
             self._idle.pop(forgotten, None)
+
+    def leave_behind(self, count: int) -> None:
+        """Keep so many chunks that nobody will ask for again, among those that are known."""
+        fresh = [object() for _ in range(count)]
+        self._known.update(dict.fromkeys(fresh))
+        self._idle.update(dict.fromkeys(fresh))
 
     def release(self, chunks: Sequence[Hashable]) -> None:
         """Stop using chunks of one prompt; those that are forgotten by now leave."""
