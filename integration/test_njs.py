@@ -18,24 +18,24 @@ from integration.test_strategies import Running, paced
 from lbgen.lab.mock.pace import HEADER as PACE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from lbgen.lab.boxes import MockBox
     from lbgen.lab.rig import Rig
 
 PROMPT = "You are hot. " * 50
 HOT = 100
+TALKS = 120
 AGENTS = 32
 """Enough that the dozen which comes before a prompt is everybody's is less than half (seen: 13 of 24)."""
 WITH_COUNTS = tuple(Proxy(generation, "nginx") for generation in ("trixie", "sid"))
 """Debian 12 has njs 0.7.9, which cannot count for all workers."""
 
 
-@pytest.fixture(scope="module", params=WITH_COUNTS, ids=str)
-def running(request: pytest.FixtureRequest, running_mocks: list[MockBox], rig: Rig) -> Iterator[Running]:
-    proxy: Proxy = request.param
-    pool = {"engine": "vllm", "servers": "gpu-[0-3]:8000"}
-    fleet = {
+def fleet(proxy: Proxy, servers: object = "gpu-[0-3]:8000") -> dict[str, Any]:
+    """Return a fleet with a pool for conversations and one for prompts alone."""
+    pool = {"engine": "vllm", "servers": servers}
+    return {
         "pools": {
             "agents": {**pool, "strategy": "prefix"},
             "prompts": {**pool, "strategy": {"name": "prefix", "key": "system_prompt"}},
@@ -48,9 +48,14 @@ def running(request: pytest.FixtureRequest, running_mocks: list[MockBox], rig: R
         },
         "targets": {"nginx": {"version": proxy.version, "modules": ["njs"]}},
     }
+
+
+@pytest.fixture(scope="module", params=WITH_COUNTS, ids=str)
+def running(request: pytest.FixtureRequest, running_mocks: list[MockBox], rig: Rig) -> Iterator[Running]:
+    proxy: Proxy = request.param
     renewed(running_mocks)
     with ExitStack() as stack:
-        box = rig.balancer("nginx", proxy.image, files(fleet, proxy))
+        box = rig.balancer("nginx", proxy.image, files(fleet(proxy), proxy))
         stack.callback(box.remove)
         yield Running(proxy, box)
 
@@ -145,6 +150,52 @@ def test_a_home_that_dies_leaves_its_conversations_to_all_others(
     stay = [name for name in names if name not in tried]
     assert [turns(running, name, 1, 1)[0] for name in stay] == [homes_of[name] for name in stay]
     time.sleep(11)  # until the server is tried again: passive_health.window
+
+
+def test_a_home_that_is_drained_keeps_nobody_and_is_at_once_one_of_all_when_it_is_back(
+    running: Running,
+) -> None:
+    before = begun(running, "drained")
+    drained = [{"address": f"{SERVERS[0]}:8000", "state": "drain"}, "gpu-[1-3]:8000"]
+    try:
+        running.box.reload(files(fleet(running.proxy, drained), running.proxy))
+        after = {name: turns(running, name, 1, 1)[0] for name in before}
+        assert all(after[name] == home for name, home in before.items() if home != SERVERS[0])
+        moved = Counter(after[name] for name, home in before.items() if home == SERVERS[0])
+        assert set(moved) == set(SERVERS[1:])
+        assert busiest(after, 3) <= 1.3, moved
+    finally:
+        running.box.reload(files(fleet(running.proxy), running.proxy))
+    assert {name: turns(running, name, 2, 1)[0] for name in before} == after
+    expect_even(begun(running, "back"), 4)
+
+
+def test_a_server_that_is_added_gets_new_conversations_at_once(running: Running) -> None:
+    try:
+        running.box.reload(files(fleet(running.proxy, "gpu-[0-2]:8000"), running.proxy))
+        before = begun(running, "of-three")
+        expect_even(before, 3)
+    finally:
+        running.box.reload(files(fleet(running.proxy), running.proxy))
+    assert {name: turns(running, name, 1, 1)[0] for name in before} == before
+    expect_even(begun(running, "of-four"), 4)
+
+
+def begun(running: Running, kind: str) -> dict[str, str]:
+    """Begin conversations one after the other; return their homes."""
+    names = [f"{kind}-{time.monotonic()}-{number}" for number in range(TALKS)]
+    return {name: turns(running, name, 0, 1)[0] for name in names}
+
+
+def busiest(homes_of: Mapping[str, str], servers: int) -> float:
+    """Return how many times the average the busiest server has."""
+    return max(Counter(homes_of.values()).values()) * servers / len(homes_of)
+
+
+def expect_even(homes_of: Mapping[str, str], servers: int) -> None:
+    """Fail unless each of so many servers has about its share."""
+    assert len(set(homes_of.values())) == servers
+    assert busiest(homes_of, servers) <= 1.3, Counter(homes_of.values())
 
 
 @pytest.mark.parametrize(("named", "headers"), NAMES)
