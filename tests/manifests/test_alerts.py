@@ -270,3 +270,37 @@ def test_an_alert_says_what_to_do(rules):
         assert rule["annotations"]["description"], json.dumps(rule)
     text = (folder / "rules.yml").read_text()
     assert "{{ $value }} requests wait for chat, of queue.size 64" in text
+
+
+def of_envoy(name: str, **labels: str) -> str:
+    return series(f"envoy_cluster_{name}", pool="chat", instance="x", **labels)
+
+
+ENVOY_FLEET = NGINX_FLEET.replace("gpu-0:8000", "10.0.0.1:8000").replace("gpu-1:8000", "10.0.0.2:8000")
+IN_THE_FILE = ENVOY_FLEET.replace("name: a}", "name: a, state: drain}")
+UNHEALTHY = {letter: {of_envoy("endpoint_healthy", server=letter): f"0{FOREVER}"} for letter in "ab"}
+ENVOY_HEALTHY = {
+    **{UP[role]: f"1{FOREVER}" for role in ("balancer", "a", "b")},
+    **{of_envoy("endpoint_healthy", server=letter): f"1{FOREVER}" for letter in "ab"},
+    of_envoy("membership_healthy"): f"1{FOREVER}",
+    of_envoy("membership_excluded"): f"0{FOREVER}",
+}
+DRAINED = {of_envoy("membership_excluded"): f"1{FOREVER}"}
+ENVOY_WHEN = {
+    "all is well": (ENVOY_FLEET, {}, []),
+    "a server is out": (ENVOY_FLEET, UNHEALTHY["a"], ["a"]),
+    "a server is drained": (ENVOY_FLEET, UNHEALTHY["a"] | DRAINED, []),
+    "one is drained, the other out": (ENVOY_FLEET, UNHEALTHY["a"] | UNHEALTHY["b"] | DRAINED, ["a", "b"]),
+    "the fleet drains one": (IN_THE_FILE, UNHEALTHY["a"] | DRAINED, []),
+    "the fleet drains one, the other is out": (IN_THE_FILE, UNHEALTHY["a"] | UNHEALTHY["b"] | DRAINED, ["b"]),
+    "the fleet takes one down, the other is drained": (
+        IN_THE_FILE.replace("drain", "down"), UNHEALTHY["a"] | UNHEALTHY["b"] | DRAINED, [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ENVOY_WHEN)
+def test_envoy_alerts_of_servers_that_nobody_drained(rules, case):
+    fleet, changed, out = ENVOY_WHEN[case]
+    names = [said("ServerOut", pool="chat", server=letter) for letter in out]
+    check(rules("envoy", fleet), ENVOY_HEALTHY | changed, {"5m": names})

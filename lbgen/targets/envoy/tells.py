@@ -14,6 +14,7 @@ from lbgen.targets.telling import (
     BY_POOL,
     BY_SERVER,
     CONNECTIONS,
+    DRAINED,
     ERRORS,
     IN_FLIGHT,
     OUT,
@@ -30,7 +31,7 @@ from lbgen.targets.telling import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from lbgen.model import Fleet, Pool, Server
 
@@ -48,10 +49,13 @@ def _recordings(fleet: Fleet) -> Iterator[Recording]:
     yield Recording(IN_FLIGHT, f"{active} + {pending} or {active}")
     for pool in fleet.pools:
         yield from caps(fleet, pool, "envoy_cluster_endpoint_healthy")
-    # A server that is drained is none of the healthy, too.
-    unused = [server.name for pool in fleet.pools for server in pool.servers if _is_unused(server)]
-    used = of("endpoint_healthy", *([f'server!~"{one_of(unused)}"'] if unused else []))
+    used = _healthy_but(fleet, _is_unused)
     yield Recording(OUT, f"1 - min by ({BY_SERVER}) ({used})")
+    # A drained server is none of the healthy, too. Envoy tells how many of a pool are drained, and not which.
+    up = _healthy_but(fleet, lambda server: server.state is State.DOWN)
+    by = f"{BY_POOL}, instance"
+    only_drained = f"(sum by ({by}) (1 - {up}) <= bool on ({by}) {of('membership_excluded')})"
+    yield Recording(DRAINED, f"max by ({BY_SERVER}) ((1 - {used}) * on ({by}) group_left () {only_drained})")
     yield Recording(REQUESTS, f"sum by ({BY_SERVER}) (rate({of('endpoint_rq_total')}[5m]))")
     yield Recording(ALIVE, f"min by ({BY_POOL}) ({of('membership_healthy')})")
     if any(ENGINES[pool.engine].metrics for pool in fleet.pools):
@@ -78,6 +82,13 @@ _CAUSES = (
     ("tried again", "upstream_rq_retry"),
 )
 """By what Envoy counts; a request may be counted under several."""
+
+
+def _healthy_but(fleet: Fleet, left_out: Callable[[Server], bool]) -> str:
+    """Return whether servers are healthy, without some of the fleet file's."""
+    names = [server.name for pool in fleet.pools for server in pool.servers if left_out(server)]
+    others = [f'server!~"{one_of(names)}"'] if names else []
+    return series(fleet, "envoy_cluster_endpoint_healthy", 'pool!=""', *others)
 
 
 def _is_unused(server: Server) -> bool:
