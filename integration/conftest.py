@@ -7,9 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from integration import envoys
 from integration.debian import ImageError
 from integration.edge import Edge, started
-from integration.fleets import ENVOY_PROXIES, NO_SECRETS, PROXIES, SERVERS, TARGETS, TRIED, Proxy, files
+from integration.fleets import (
+    ALL,
+    ENVOY_PROXIES,
+    ENVOYS,
+    NEWEST,
+    NO_SECRETS,
+    PROXIES,
+    SERVERS,
+    TARGETS,
+    TRIED,
+    Proxy,
+    files,
+)
 from integration.images import resolve
 from integration.results import measured, pytest_configure  # noqa: F401 - a fixture and a hook
 from integration.turns import (  # noqa: F401 - hooks
@@ -40,6 +53,17 @@ def rig() -> Iterator[Rig]:
         pytest.skip(f"{error}: install and start the Docker engine (as root: .ci/docker.sh)")
     with made:
         yield made
+
+
+@pytest.fixture(scope="module", params=ENVOYS.values() if ALL else [ENVOYS[NEWEST]])
+def envoy_version(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have `envoy_site` start this version; for modules that say so by ``usefixtures``."""
+    with pytest.MonkeyPatch.context() as patch:
+        try:
+            patch.setenv("ENVOY", str(envoys.path(request.param)))
+        except ImageError as error:
+            pytest.skip(str(error))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,7 +49,12 @@ def program() -> str:
 
 def version() -> Version:
     """Return its version."""
-    said = subprocess.run([program(), "--version"], capture_output=True, text=True, check=True).stdout
+    return _version(program())
+
+
+@cache
+def _version(path: str) -> Version:
+    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
     found = PROGRAM.version(lambda _: said)
     assert found is not None, said
     return found
@@ -263,7 +269,7 @@ def complete(fleet: Mapping[str, Any], site: Site) -> dict[str, Any]:
     placed = {name: {"bind": f"127.0.0.1:{site.port}", **listener} for name, listener in listeners.items()}
     settings = {
         "directory": str(site.folder), "admin": f"127.0.0.1:{site.admin}", "workers": 2,
-        "version": "1.36", "drain_timeout": "60s", **fleet.get("targets", {}).get("envoy", {}),
+        "version": str(version()), "drain_timeout": "60s", **fleet.get("targets", {}).get("envoy", {}),
     }  # fmt: skip
     return {**fleet, "listeners": placed, "targets": {"envoy": settings}}
 

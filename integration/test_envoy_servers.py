@@ -18,6 +18,8 @@ from integration.waiting import eventually
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("envoy_version")
+
 
 class AtSocket(socketserver.ThreadingUnixStreamServer):
     """A server at a Unix socket."""

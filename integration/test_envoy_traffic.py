@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("envoy_version")
+
 
 @pytest.fixture
 def servers() -> Iterator[list[MockServer]]:

@@ -9,13 +9,13 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from integration.envoy_site import MockServer, Seen, program
+from integration.envoy_site import version as envoy_version
 from integration.waiting import eventually
 from lbgen.checker.programs import Choice, version_here
 from lbgen.fleet.load import load
 from lbgen.fleet.text.source import Source
 from lbgen.render import render
 from lbgen.secret_values import RealSecrets
-from lbgen.vocabulary import Version
 from tests.ports import free_port
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def running(
     The first port's listener has to serve the probes without TLS. Raises `LookupError` where the program is
     not installed.
     """
-    version = Version.parse("1.36") if target == "envoy" else version_here(target, Choice())
+    version = envoy_version() if target == "envoy" else version_here(target, Choice())
     if version is None:
         raise LookupError(f"{target} is not installed here")
     with ExitStack() as stack:
