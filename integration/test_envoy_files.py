@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.envoy_site import program
+from integration.envoy_site import program, version
 from lbgen.checker.check import check_target
 from lbgen.checker.programs import Choice
 from lbgen.fleet.load import load
@@ -30,7 +30,7 @@ def checked(text: str, *sets: str) -> Verdict:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_golden_fleets(case: Path) -> None:
-    verdict = checked((case / "fleet.yaml").read_text())
+    verdict = checked((case / "fleet.yaml").read_text(), f'targets.envoy.version="{version()}"')
     assert verdict.checked
     assert not verdict.problems
 

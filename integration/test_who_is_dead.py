@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from integration.fleets import Proxy, chat
+from integration.fleets import THREE, Proxy, chat
 from lbgen.lab.mock.echo import HEADER as ECHO
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from integration.conftest import Start
     from lbgen.lab.boxes import Balancer, MockBox
 
+TRIES = THREE
 CHAT = {"Content-Type": "application/json", "x-mock-pace": "0.01,0"}
 BODY = json.dumps(
     {"model": "mock", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
@@ -106,8 +107,8 @@ def test_a_backup_takes_over_at_once_and_stays(proxy: Proxy, mocks: list[MockBox
     with start(pool, proxy) as balancer:
         for mock in mocks[:3]:
             mock.crash()
-        # HAProxy has to see it: its backups take over when all others are down.
-        time.sleep(2 if proxy.target == "haproxy" else 0)
+        # HAProxy and Envoy have to see it: their backups take over when all others are down.
+        time.sleep(0 if proxy.target == "nginx" else 2)
         first = answers(balancer, 8)
         time.sleep(3)
         later = answers(balancer, 8)

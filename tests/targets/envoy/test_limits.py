@@ -49,3 +49,22 @@ def test_a_long_form_is_told_of_where_forms_are_read(match: dict[str, Any], numb
     routes = [{**match, "path": "/v1", "pool": "chat"}, {"pool": "chat"}]
     fleet = {"pools": POOLS, "listeners": {"l": {"bind": "8080", "auth": "none", "routes": routes}}}
     assert said("'inspect.body'", fleet) == number
+
+
+@pytest.mark.parametrize(
+    ("strategy", "weights", "number"),
+    [
+        ("least_conn", [4, 1], 1),
+        ("random_two", [1, 4], 1),
+        ("least_conn", [2, 2], 0),
+        ("least_conn", [1, 0], 0),
+        ("round_robin", [4, 1], 0),
+        ({"name": "session", "insert": "c"}, [4, 1], 1),
+        ({"name": "session", "header": "X-S"}, [4, 1], 0),
+    ],
+)
+def test_unlike_weights_are_told_of_where_requests_in_flight_are_compared(
+    strategy: str | dict[str, str], weights: list[int], number: int
+) -> None:
+    servers = [{"address": f"10.0.0.{at}:80", "weight": weight} for at, weight in enumerate(weights, 1)]
+    assert said("'weight'", {"pools": {"chat": {"strategy": strategy, "servers": servers}}}) == number

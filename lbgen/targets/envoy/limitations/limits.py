@@ -9,7 +9,7 @@ from lbgen.strategies.session import session_of
 from lbgen.targets.common.listeners import groups
 from lbgen.targets.envoy.limitations.support import LIMITS, OPEN, understood
 from lbgen.targets.envoy.pools.retries import repeats
-from lbgen.targets.envoy.pools.strategies import hash_policies, hashes, refusal
+from lbgen.targets.envoy.pools.strategies import hash_policies, hashes, inserts, refusal
 from lbgen.targets.envoy.routes.conditions import reads_body
 from lbgen.targets.verdicts import Verdicts
 from lbgen.vocabulary import Support
@@ -89,6 +89,15 @@ def _resets_apart(fleet: Fleet, pool: Pool) -> bool:
 def _short_idle(fleet: Fleet, pool: Pool) -> bool:
     waits = pool.timeouts
     return _is_written(fleet, pool, "timeouts", "idle") and (waits.idle or 0) < (waits.first_byte or 0)
+
+
+def _weighted_least(fleet: Fleet) -> Iterator[Path]:
+    for pool in fleet.pools:
+        served = [server for server in pool.servers if server.weight and not server.backup]
+        unlike = [server for server in served if server.weight != served[0].weight]
+        if unlike and (pool.strategy.name in {"least_conn", "random_two"} or inserts(pool)):
+            heaviest = max(served, key=lambda server: server.weight)
+            yield (*heaviest.path, "weight")
 
 
 def _static_names(fleet: Fleet, pool: Pool) -> bool:
@@ -215,6 +224,7 @@ WHEN: Mapping[str, Callable[[Fleet], Iterator[Path]]] = {
     "static_names": _of("dns.mode", _static_names),
     "mixed_sockets": _of("servers", _mixed_sockets),
     "named_binds": _named_binds,
+    "weighted_least": _weighted_least,
     "two_levels": _of("strategy", _two_levels),
     "scoped": _of("strategy.scope", _scoped),
     "strict": _of("strategy.strict", _strict),

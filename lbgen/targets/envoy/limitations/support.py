@@ -49,6 +49,13 @@ LIMITS: tuple[Limit, ...] = (
         f"least_conn, which keeps them alike; or {HAPROXY}",
     ),
     Limit(
+        "pools.*.servers.*.weight",
+        _D,
+        "counts with its square root where requests in flight are compared: 4 to 1 holds 2 to 1",
+        "round_robin, which follows weights; or their squares",
+        when="weighted_least",
+    ),
+    Limit(
         "pools.*.queue", _D, "has no effect: Envoy has no queue; what is too much gets 503 at once", HAPROXY
     ),
     Limit("pools.*.queue.order", _R, "needs a queue, and Envoy has none", HAPROXY, when="shortest_first"),

@@ -67,6 +67,8 @@ def _cluster(made: Assembly, pool: Pool) -> Node:
     node["common_lb_config"] = {
         "#": "No server is left: 503 at once, not a request to one that is down or drained.",
         "healthy_panic_threshold": {"value": 0},
+        "#merge": "Checks count within this time; Envoy's own window of 1 s lets most new servers wait.",
+        "update_merge_window": "0.1s",
     }
     node["circuit_breakers"] = {"thresholds": [_thresholds(pool)]}
     if made.fleet.metrics:

@@ -94,6 +94,4 @@ def _most_ejected(pool: Pool) -> int:
     if pool.discover and pool.discover.dns:
         return 50  # of as many as the name leads to
     serving = [one for one in pool.servers if one.state is State.UP and one.weight and not one.backup]
-    if any(one.address.is_name for one in serving):
-        return 50 if len(pool.servers) > 1 else 0
     return min(50, 100 * (len(serving) - 1) // len(pool.servers)) if len(serving) > 1 else 0
