@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SECRETS = {"ONE": "sk-one", "TWO": "sk-two", "OPS": "sk-ops", "HALF": "sk-half", "ENGINE": "engine-key"}
 PORTS = (
     "routes", "shared", "trusted", "keyed", "closed", "bodies", "limited", "cors", "exempt", "metrics",
-    "behind", "narrow", "proxied", "run", "asking", "tunnels", "talks", "shared_out",
+    "behind", "narrow", "proxied", "run", "asking", "tunnels", "talks", "shared_out", "guessed",
 )  # fmt: skip
 SERVERS = ("a", "b", "spare", "door")
 TO_A = [{"pool": "a"}]
@@ -46,6 +46,7 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
             },
             "b": {**plain, "servers": [where["b"]], "host_header": "inference.internal"},
             "c": {**plain, "servers": [where["spare"]]},
+            "b_too": {**plain, "servers": [where["spare"]], "host_header": "inference.internal"},
             "named": {**plain, "servers": [f"localhost:{servers['spare'].port}"], "host_header": "backend"},
             "run": {**plain, "servers": [where["a"]], "admin": {"clients": ["ops", "10.0.0.0/8"]}},
             "run_too": {**plain, "servers": [where["spare"]], "admin": {"clients": ["one"]}},
@@ -75,6 +76,7 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
                     {"path": "/backend", "pool": "named"},
                     {"path": "/internal", "strip_prefix": True, "pool": "b"},
                     {"path": "/each", "strip_prefix": True, "pool": "named"},
+                    {"path": "/either", "strip_prefix": True, "split": {"b": 1, "b_too": 1}},
                     {"path": "/v1", "pool": "a"},
                     {"path_exact": "/v1/exact", "pool": "b"},
                     {"path": "/named", "host": ["h.org", "*.w.org"], "pool": "b"},
@@ -131,6 +133,8 @@ def fleet(target: str, ports: Mapping[str, int], servers: Mapping[str, MockServe
                 ],
             },
             "limited": {"bind": at["limited"], "auth": "none", "routes": TO_A,
+                        "limits": [{"rate": "2/h", "burst": 1, "per": "ip"}]},
+            "guessed": {"bind": at["guessed"], "auth": {"clients": "all"}, "routes": TO_A,
                         "limits": [{"rate": "2/h", "burst": 1, "per": "ip"}]},
             "narrow": {"bind": at["narrow"], "auth": {"clients": ["one"]},
                        "cors": {"origins": ["https://chat.org"]}, "routes": [{"path": "/v1", "pool": "a"}]},
@@ -712,6 +716,35 @@ def test_a_limit_holds_for_its_listener_alone(site: Site) -> None:
     assert (got[2].code, got[2].headers["retry-after"]) == ("rate_limit_exceeded", "1")
     assert site.ask("limited", "/lb/live").status == 200
     assert [site.ask("routes", "/v1").status for _ in range(4)] == [200] * 4
+
+
+def test_who_guesses_keys_is_limited(site: Site) -> None:
+    keys = ("wrong", "wrong-too", "sk-one", "wrong")
+    got = [site.ask("guessed", "/v1", headers={"X-Api-Key": key}).status for key in keys]
+    assert got == [401, 401, 429, 429]
+
+
+def test_requests_that_are_shared_out_keep_path_and_host(site: Site) -> None:
+    for server in ("b", "spare"):
+        site.servers[server].seen.clear()
+    asked = [site.ask("routes", "/either/v1/x?y=%2F") for _ in range(32)]
+    assert {one.status for one in asked} == {200}
+    found = {name: site.servers[name].seen for name in ("b", "spare")}
+    assert all(found.values()), "both get some"
+    told = {(one.path, one.headers["host"]) for seen in found.values() for one in seen}
+    assert told == {("/v1/x?y=%2F", "inference.internal")}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/x/../metrics%zz", "/metrics%zz", "/metrics%", "/metrics%00", "/metrics/../stats",
+     "/metrics/quitquitquit", "/metrics/..%2fquitquitquit", "/metrics%2f..%2fquitquitquit", "//quitquitquit",
+     "/metrics;/../stats", "/live/../quitquitquit", "/metrics%3fformat=json", "/metrics%23"],
+)  # fmt: skip
+def test_no_path_leads_from_the_figures_to_other_pages(site: Site, path: str) -> None:
+    for method in ("GET", "POST"):
+        assert site.ask("metrics", path, method, b"" if method == "POST" else None).status in {400, 404, 405}
+    assert site.ask("metrics", "/metrics").status == 200
 
 
 # pages of other origins
