@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from integration.agreement_runs import QUEUE, STRATEGIES, Case, Kept, Run
-from integration.fleets import TARGETS, Proxy, chat
+from integration.fleets import TARGETS, THREE, Proxy, chat
 from integration.images import GENERATIONS, resolve, versions
 from lbgen.fleet.load import load
 from lbgen.fleet.text.source import Source
@@ -54,7 +54,7 @@ def question(case: Case, seed: int, requests: int) -> Question:
     queue = case.strategy == QUEUE
     text = chat("least_conn" if queue else case.strategy, **({"max_in_flight": case.slots} if queue else {}))
     text["listeners"] = {"default": {"bind": "127.0.0.1:8080"}}
-    fleet = load([Source("fleet.yaml", yaml.safe_dump(text))], environ={}).fleet
+    fleet = load([Source("fleet.yaml", yaml.safe_dump(text))], environ={}, targets=(case.target,)).fleet
     assert fleet is not None
     pool = fleet.pools[0]
     return Question(
@@ -70,7 +70,7 @@ def runtime(generation: str | None) -> Iterator[Containers | Processes]:
         with Processes() as here:
             yield here
         return
-    images = {target: Proxy(generation, target).image for target in TARGETS}
+    images = {target: Proxy(generation, target).image for target in THREE}
     with Containers({**images, "mock": resolve("bookworm", "python")}) as containers:
         yield containers
 
@@ -192,7 +192,7 @@ def main() -> None:
     )
     line.add_argument("--strategy", action="append", choices=STRATEGIES)
     line.add_argument("--load", action="append", type=float)
-    line.add_argument("--target", action="append", choices=TARGETS)
+    line.add_argument("--target", action="append", choices=THREE)
     line.add_argument("--seeds", type=int, default=3, help="runs of each row")
     line.add_argument("--requests", type=int, default=1500, help="in each run")
     line.add_argument("--parallel", type=int, default=8, metavar="N", help="N runs at a time")

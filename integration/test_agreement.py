@@ -14,7 +14,7 @@ import pytest
 from integration.agreement_runs import QUEUE, Case
 from integration.bench_agreement import gaps, measure
 from integration.debian import ImageError
-from integration.fleets import PROXIES, Proxy, on_one_each
+from integration.fleets import BETWEEN, ENVOY_PROXIES, ONE_EACH, PROXIES, Proxy
 from lbgen.lab.problems import RigError
 from lbgen.lab.rig import connect
 
@@ -47,16 +47,16 @@ def differing(run: Run) -> list[str]:
     return [gap.told for gap in found if not gap.by_chance and not gap.by_lateness]
 
 
-@on_one_each
+@pytest.mark.parametrize("proxy", [*ONE_EACH, Proxy(BETWEEN, "envoy")], ids=str)
 def test_turns_are_predicted(proxy: Proxy) -> None:
     generation, target = there(proxy)
     assert differing(measure(Case("round_robin", 0.8, target), 1, REQUESTS, generation)) == []
 
 
-@pytest.mark.parametrize("proxy", PROXIES, ids=str)
+@pytest.mark.parametrize("proxy", [*PROXIES, *ENVOY_PROXIES], ids=str)
 def test_full_servers_are_predicted(proxy: Proxy) -> None:
     generation, target = there(proxy)
     run = measure(Case(QUEUE, 0.8, target, slots=4), 1, REQUESTS, generation)
-    # NGINX has no queue and answers 503; HAProxy lets requests wait.
-    assert bool(run.measured.errors) is (target == "nginx")
+    # HAProxy lets requests wait; the others have no queue and answer 503.
+    assert bool(run.measured.errors) is (target != "haproxy")
     assert differing(run) == []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from integration.conftest import renewed
-from integration.fleets import Proxy, chat, files
+from integration.fleets import THREE, Proxy, chat, files
 from integration.http2 import connection, self_signed
 from lbgen.lab import load
 from lbgen.render import RenderedFile
@@ -34,6 +34,7 @@ pytestmark = pytest.mark.alone
 RUNS = 3
 PAIRS = 20
 SPACING_S = 0.015
+TRIES = THREE
 MEDIAN_S = 0.005
 P99_S = 0.020
 TLS_PORT = 8443
