@@ -1,23 +1,21 @@
-"""Limits: how many requests, and how many at the same time, for a client, an address, and in all."""
+"""Limits: how many requests for a client, an address, and in all."""
 
 from __future__ import annotations
 
-import json
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from integration.edge import Ask, send
-from integration.waiting import eventually
-from lbgen.lab.boxes import fetch
+from integration.fleets import THREE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from integration.edge import Edge, Got
-    from lbgen.lab.boxes import Balancer, MockBox
+    from integration.edge import Edge
+    from lbgen.lab.boxes import Balancer
 
-OPEN, BY_IP, BY_CLIENT, IN_ALL, BUSY_IP, BUSY_ALL, TRUSTED, OF_CLIENT = range(8080, 8088)
-SECRETS = {"ONE": "sk-one", "TWO": "sk-two", "RATED": "sk-rated", "NARROW": "sk-narrow"}
+OPEN, BY_IP, BY_CLIENT, IN_ALL, TRUSTED, OF_CLIENT = range(8080, 8086)
+TRIES = THREE
+SECRETS = {"ONE": "sk-one", "TWO": "sk-two", "RATED": "sk-rated"}
 MAIN = [{"pool": "main"}]
 SLOW = {"rate": "6/m", "burst": 2}
 """Three at once, and the next after ten seconds on NGINX, after half a minute on HAProxy."""
@@ -34,15 +32,12 @@ FLEET: dict[str, Any] = {
         "one": {"key": "env:ONE"},
         "two": {"key": "env:TWO"},
         "rated": {"key": "env:RATED", **SLOW},
-        "narrow": {"key": "env:NARROW", "max_in_flight": 2},
     },
     "listeners": {
         "open": listener(OPEN),
         "by-ip": listener(BY_IP, {**SLOW, "per": "ip"}),
         "by-client": listener(BY_CLIENT, {**SLOW, "per": "client"}, keys=True),
         "in-all": listener(IN_ALL, {**SLOW, "per": "total"}, keys=True),
-        "busy-ip": listener(BUSY_IP, {"concurrent": 2, "per": "ip"}),
-        "busy-all": listener(BUSY_ALL, {"concurrent": 2, "per": "total"}),
         "trusted": listener(TRUSTED, {**SLOW, "per": "ip"}, trusted_proxies=["10.0.0.0/8"]),
         "of-client": listener(OF_CLIENT, keys=True),
     },
@@ -105,37 +100,3 @@ def test_a_trusted_proxys_word_counts(edge: Edge) -> None:
     # The nearest address that is not a trusted proxy's, not what a client wrote before it.
     chain = {"X-Forwarded-For": "192.0.2.200, 192.0.2.201, 10.9.9.9"}
     assert edge.same(Ask("/", headers=chain), TRUSTED).sent("x-forwarded-for") == "192.0.2.201"
-
-
-BODY = json.dumps({"prompt": "hi", "max_tokens": 1}).encode()
-
-
-def hold(balancer: Balancer, port: int, **headers: str) -> int:
-    """Keep a request in flight for 1.5 s; return its status."""
-    headers = {"x-mock-pace": "1.5,0", "Content-Type": "application/json", **headers}
-    return fetch(f"http://{balancer.address}:{port}/v1/completions", "POST", BODY, 20, **headers).status
-
-
-def beside_two(mocks: list[MockBox], balancer: Balancer, port: int, **headers: str) -> Got:
-    """Return what a request gets beside two that are in flight, and see that it gets in after them."""
-    ask = Ask("/", headers=headers)
-    with ThreadPoolExecutor() as threads:
-        held = [threads.submit(hold, balancer, port, **headers) for _ in range(2)]
-        eventually(lambda: sum(mock.state()["in_flight"] for mock in mocks) == 2, 5, "two are in flight")
-        refused = send(balancer.address, port, ask)
-        assert [future.result() for future in held] == [200, 200]
-    eventually(lambda: send(balancer.address, port, ask).status == 200, 2, "there is room again")
-    return refused
-
-
-def test_requests_in_flight_are_bounded(edge: Edge, running_mocks: list[MockBox]) -> None:
-    for balancer in edge.balancers.values():
-        for port in (BUSY_IP, BUSY_ALL):
-            refused = beside_two(running_mocks, balancer, port, **forged(1))
-            assert (refused.status, refused.code) == (429, "rate_limit_exceeded")
-            assert refused.headers["retry-after"] == "1"
-
-
-def test_a_clients_requests_in_flight_are_bounded(edge: Edge, running_mocks: list[MockBox]) -> None:
-    for balancer in edge.balancers.values():
-        assert beside_two(running_mocks, balancer, OF_CLIENT, **key("NARROW")).status == 429
