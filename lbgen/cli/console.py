@@ -55,6 +55,10 @@ class Console:
         if self.verbose:
             _say(self.styled(printable(text), "dim"))
 
+    def warning(self, text: str) -> None:
+        """Print what the user has to do or to know, though the work was done."""
+        _say(f"lbgen: {self.styled('warning', 'warning')}: {printable(text)}")
+
     def error(self, text: str) -> None:
         """Print why the work could not be done."""
         _say(f"lbgen: {self.styled('error', 'error')}: {printable(text)}")

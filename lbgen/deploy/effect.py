@@ -47,7 +47,6 @@ def take_effect(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
             _look(job, say)
         time.sleep(TARGETS[job.target].program.settle_s)
     else:
-        say(f"{job.target}: not reloaded; name the command with --reload")
         return False
     return True
 
@@ -69,7 +68,6 @@ def _watched(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
     for one in plan.kept:
         say(f"{job.target}: {one.words}")
     if job.silent():
-        say(f"{job.target}: nothing listens yet; say how to start it with --start")
         return False
     loaded(job.directory)
     _look(job, say)

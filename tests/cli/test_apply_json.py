@@ -38,6 +38,13 @@ def test_a_change(applied):
     assert [one["after"] for one in said["changes"]] == ["round_robin"]
 
 
+def test_without_a_reload_it_is_not_in_effect(applied, lbgen):
+    assert applied("--set", "pools.chat.strategy=random_two")[1]["in_effect"] is False
+    ended = lbgen("apply", "fleet.yaml", "--to", "out/nginx", "--binary=none", "--reload=none", *CHANGED)
+    assert ended.code == 0
+    assert "not in effect until nginx is reloaded" in ended.err.splitlines()[-1]
+
+
 def test_a_refusal(applied):
     code, said = applied(*CHANGED, "--expect", "0" * 16)
     assert (code, said["outcome"]) == (1, "refused")

@@ -24,9 +24,11 @@ from lbgen.deploy.job import Job
 from lbgen.deploy.lock import RefusedError
 from lbgen.deploy.planning.plan import make_plan
 from lbgen.deploy.reload import Reload, by_command, by_pid_file, verify
+from lbgen.deploy.runtime.in_step import names_for
 from lbgen.files import write_files
 from lbgen.problems import LbgenError
 from lbgen.render import render
+from lbgen.targets.common.answers import files_named
 from lbgen.units import Address
 from tests import factory
 from tests.ports import free_port
@@ -350,7 +352,7 @@ def test_a_rollback_says_whether_the_old_files_run(tmp_path: Path) -> None:
 def test_an_apply_that_does_not_reload_leaves_what_is_owed(tmp_path: Path) -> None:
     said(job(tmp_path))
     Backup(tmp_path, "nginx.conf").take(())  # as an apply that was killed leaves it
-    assert "nginx: not reloaded; name the command with --reload" in said(job(tmp_path, "round_robin"))
+    assert not apply(job(tmp_path, "round_robin"), lambda _: None).in_effect
     assert Backup(tmp_path, "nginx.conf").unfinished
     said(job(tmp_path, "round_robin", reload=Reload("here", lambda: None)))
     assert not Backup(tmp_path, "nginx.conf").unfinished
@@ -456,6 +458,20 @@ def test_where_another_balancer_of_ours_runs_nothing_is_touched(tmp_path: Path, 
     with pytest.raises(RefusedError, match="another balancer that lbgen set up answers there"):
         said(job(tmp_path, runs_other=lambda names: "elsewhere" not in names, **how))
     assert not (tmp_path / "nginx.conf").exists()
+
+
+@pytest.mark.parametrize("how", [{}, {"by_hand": True}, {"reload": Reload("here", lambda: None)}])
+def test_a_change_that_a_running_balancer_would_not_load_is_refused(tmp_path: Path, how: dict) -> None:
+    said(job(tmp_path))
+    before = (tmp_path / "nginx.conf").read_text()
+    runs = names_for(tmp_path, files_named(before))
+    work = job(tmp_path, "round_robin", runs_other=lambda names: not names & runs, **how)
+    if how:
+        assert apply(work, lambda _: None).in_effect is ("reload" in how)
+        return
+    with pytest.raises(RefusedError, match=r"nginx runs, and has to reload.* --reload none"):
+        said(work)
+    assert (tmp_path / "nginx.conf").read_text() == before
 
 
 def test_files_that_do_not_run_are_no_success(tmp_path: Path) -> None:

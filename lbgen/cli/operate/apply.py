@@ -10,7 +10,7 @@ import click
 
 from lbgen.checker.programs import differs, find, version_here
 from lbgen.cli.inputs import load_fleet, only_target, seconds, templates_folder, usable_fleet
-from lbgen.cli.operate.apply_ways import reload_of, share_of, smoke_of, start_of
+from lbgen.cli.operate.apply_ways import BY_HAND, reload_of, share_of, smoke_of, start_of
 from lbgen.cli.operate.plan import as_before, changed_lines, choice_of, folder_of, values
 from lbgen.cli.options import Command, fleet_options, format_option, option, templates_option
 from lbgen.cli.progress import Progress
@@ -86,7 +86,8 @@ class Wanted(NamedTuple):
 @option(
     "--reload",
     metavar="CMD",
-    help="Command that reloads the balancer, such as 'systemctl reload nginx'; run without a shell.",
+    help="Command that reloads the balancer, such as 'systemctl reload nginx'; run without a shell. "
+    "none: replace the files only, and reload later.",
 )
 @option(
     "--start",
@@ -139,6 +140,8 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
     patience = seconds("--timeout", wanted.timeout)
     fleet = usable_fleet(console, load_fleet(console, request), request)
     settings = only_target(fleet, "an apply")
+    reload, by_hand = reload_of(settings.name, wanted), wanted.reload == BY_HAND
+    wanted = wanted._replace(reload=None) if by_hand else wanted
     templates = templates_folder(wanted.templates)
     files = render(fleet, settings.name, templates=templates, secrets=RealSecrets())
     job = Job(
@@ -146,9 +149,10 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         directory=folder_of(wanted.to, settings.name),
         files=files,
         check=lambda main: _check(settings, choice, _checked(fleet, settings.name, main, templates)),
-        reload=reload_of(settings.name, wanted),
+        reload=reload,
         verify=_verify(console, fleet, settings.name, files, wanted, patience),
         smoke=smoke_of(fleet, settings, wanted),
+        by_hand=by_hand,
         start=start_of(wanted),
         silent=lambda: nothing_listens(fleet),
         strangers=lambda: strangers(fleet, settings.name),
@@ -176,12 +180,18 @@ def _carry_out(console: Console, job: Job, form: str) -> int:
         _as_json(console, form, {"target": job.target, "outcome": "failed", "message": str(error)})
         raise
     outcome = "unchanged" if plan.is_empty and not plan.loaded else "applied"
-    if _as_json(console, form, {"target": job.target, "outcome": outcome, **values(plan)}):
+    value = {"target": job.target, "outcome": outcome, "in_effect": plan.in_effect, **values(plan)}
+    if _as_json(console, form, value):
         return 0
     for line in changed_lines(console, plan):
         console.result(f"{job.target}: {line}")
     if plan.is_empty:
         console.result(f"{job.target}: no changes" + (", and loaded now" if plan.loaded else ""))
+    if not plan.in_effect:
+        console.warning(
+            f"not reloaded: the new files are not in effect until {job.target} is reloaded or started, "
+            f"such as by 'systemctl reload {job.target}' (--reload and --start name what does it)"
+        )
     return 0
 
 

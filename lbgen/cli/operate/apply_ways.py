@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from lbgen.deploy.reload import Reload
     from lbgen.model import Fleet, TargetSettings
 
+BY_HAND = "none"
+"""In place of a reload command: the user reloads."""
+
 
 def smoke_of(fleet: Fleet, settings: TargetSettings, wanted: Wanted) -> Callable[[], list[str]]:
     """Return what sends the smoke request; raises `click.UsageError` for one that nobody would answer."""
@@ -42,13 +45,13 @@ def start_of(wanted: Wanted) -> Reload | None:
 
 
 def reload_of(target: str, wanted: Wanted) -> Reload | None:
-    """Return the one way to reload that was named; raises `click.UsageError` for two, or an empty one."""
+    """Return the way to reload that was named, if any; raises `click.UsageError` for two, or an empty one."""
     if sum(value is not None for value in (wanted.reload, wanted.pid, wanted.master_socket)) > 1:
         raise click.UsageError("--reload, --pid and --master-socket are three ways of one thing: give one")
     if wanted.reload is not None:
         if not wanted.reload.strip():
             raise click.UsageError("--reload names no command: is a variable of the shell empty?")
-        return by_command(wanted.reload)
+        return None if wanted.reload == BY_HAND else by_command(wanted.reload)
     if wanted.pid is not None:
         return by_pid_file(target, Path(wanted.pid))
     if wanted.master_socket is not None and not TARGETS[target].program.master_socket:

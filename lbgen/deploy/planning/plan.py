@@ -57,6 +57,8 @@ class Plan(NamedTuple):
     """True: an apply was killed half-way, so that nobody knows which files the balancer runs."""
     loaded: bool = False
     """The files lay there already, but the balancer ran others, and was made to load them."""
+    in_effect: bool = True
+    """After an apply: False where the files were replaced, and nothing made the balancer load them."""
     kept: tuple[Kept, ...] = ()
     """Servers that were drained at run time and stay so, as far as is known."""
 
