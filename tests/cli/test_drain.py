@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from tests.deploy.fake_haproxy import FakeHaproxy, Server
+from tests.ports import free_port
 
 
 def fleet(tmp_path: Path, targets: dict[str, object] | None = None, **pool: object) -> Path:
@@ -139,6 +140,24 @@ def test_status_exit_codes(lbgen, tmp_path):
     ended = lbgen("status", path)
     assert ended.code == 2
     assert "no answer on the runtime socket" in ended.err
+
+
+def test_status_of_one_target_of_several_that_runs(lbgen, tmp_path):
+    names = {name: Server() for name in ("gpu-0", "gpu-1", "gpu-2", "big", "n")}
+    silent = ["--set", f"metrics.bind=127.0.0.1:{free_port()}"]
+    with FakeHaproxy(tmp_path / "s", **names) as one:
+        path = fleet(tmp_path, {"haproxy": {"runtime_socket": str(one.path)}, "nginx": {}})
+        ended = lbgen("status", path, *silent)
+        assert ended.code == 0, ended.err
+        assert ended.out.startswith("haproxy 3.0.11 at ")
+        assert "nginx: does not run here: " in ended.err
+        socket = ("--socket", one.path)
+        for words in (["-t", "nginx", "-t", "haproxy"], [*socket, "--socket", tmp_path / "none"]):
+            assert lbgen("status", path, *silent, *words).code == 2
+        assert lbgen("status", path, *silent, *socket).code == 0
+    ended = lbgen("status", path, *silent)
+    assert ended.code == 2
+    assert ended.err.count("lbgen: error:") == 2
 
 
 def on_a_terminal(stream: str, *words: str, stop_after: bytes = b"") -> tuple[int, bytes]:

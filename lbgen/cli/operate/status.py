@@ -31,6 +31,7 @@ from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from collections.abc import Set as AbstractSet
 
     from lbgen.cli.console import Console
     from lbgen.cli.options import FleetRequest
@@ -53,6 +54,8 @@ class Wanted(NamedTuple):
     interval: str
     form: str
     exit_code: bool
+    named: AbstractSet[str] = frozenset()
+    """Targets that the command line asks for, by name or by a socket."""
 
 
 @click.command(cls=Command)
@@ -72,12 +75,15 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
 
     HAProxy is asked over its runtime socket, Envoy on its admin port. Differences between the running servers
     and the fleet are reported. Open-source NGINX reports only its total connections and requests, on the
-    metrics listener. Exit code 2: a balancer does not answer.
+    metrics listener. Exit code 2: a balancer does not answer. If the fleet file names several targets and one
+    of them runs, the others need not run.
     """
     wanted = Wanted(**options)
     interval = _interval(wanted.interval)
     fleet = usable_fleet(console, load_fleet(console, request), request)
     ask = _question(fleet, request, wanted)
+    by_socket = {_with_sockets(fleet)} if wanted.sockets else set[str]()
+    wanted = wanted._replace(named=by_socket.union(request.targets))
     if wanted.watch:
         return _watch(console, ask, wanted, interval)
     answers = list(ask())
@@ -147,6 +153,16 @@ def _counted(target: str, metrics: Metrics) -> Iterator[Answer]:
     yield counted_status(target, metrics, RealSecrets())
 
 
+def _missed(answers: list[Answer], wanted: Wanted) -> list[NoStatus]:
+    """Return the balancers that should have answered.
+
+    Where one target of several runs, the others are no fault, unless the command line asks for them.
+    """
+    run = {answer.target for answer in answers if not isinstance(answer, NoStatus)}
+    silent = [answer for answer in answers if isinstance(answer, NoStatus)]
+    return [answer for answer in silent if not run or answer.target in run | wanted.named]
+
+
 def _show(console: Console, answers: list[Answer], wanted: Wanted) -> None:
     if wanted.form == "json":
         value = {"balancers": [value_of(answer) for answer in answers]}
@@ -155,9 +171,12 @@ def _show(console: Console, answers: list[Answer], wanted: Wanted) -> None:
     shown = [text_of(answer) for answer in answers if not isinstance(answer, NoStatus)]
     if shown:
         console.result("\n".join(shown))
+    missed = _missed(answers, wanted)
     for answer in answers:
-        if isinstance(answer, NoStatus):
+        if answer in missed:
             console.error(answer.error)
+        elif isinstance(answer, NoStatus):
+            console.note(f"{answer.target}: does not run here: {answer.error}")
 
 
 def _watch(console: Console, ask: Callable[[], Iterator[Answer]], wanted: Wanted, interval: float) -> int:
@@ -177,7 +196,7 @@ def _watch(console: Console, ask: Callable[[], Iterator[Answer]], wanted: Wanted
 
 
 def _code(answers: list[Answer], wanted: Wanted) -> int:
-    if any(isinstance(answer, NoStatus) for answer in answers):
+    if _missed(answers, wanted):
         return 2
     differ = any(
         (isinstance(answer, RuntimeStatus) and (answer.differences or answer.unchecked))
