@@ -74,6 +74,7 @@ def known_secrets(
     So a change is told from the rest of the fleet, on a machine without the keys, too. A file that is made
     of others which are elsewhere is left out where there is none.
     """
+    secrets.look_in(directory)
 
     def settle(file: RenderedFile) -> RenderedFile | None:
         place = directory / file.path

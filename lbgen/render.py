@@ -17,7 +17,7 @@ from lbgen.fleet.shares import shared_out
 from lbgen.fleet.text.source import paused_collector
 from lbgen.problems import LbgenError
 from lbgen.reading import opened
-from lbgen.secret_values import RealSecrets
+from lbgen.secret_values import RealSecrets, StandInSecrets
 from lbgen.targets.common.answers import files_mark
 from lbgen.targets.registry import TARGETS
 from lbgen.targets.spec import Part, Syntax
@@ -64,8 +64,12 @@ def render(  # noqa: PLR0913, PLR0917 - one value each
     environment = _environment(target, templates)
     line = header(fleet, f"-t {target_name}" + ("" if part == "all" else f" --part {part}"))
     with paused_collector():
-        outputs = target.outputs(shared_out(fleet), Part(part), secrets)
+        # All secrets that are missing are told at once: stand-ins take their place until the end.
+        collects = StandInSecrets(secrets) if isinstance(secrets, RealSecrets) else None
+        outputs = target.outputs(shared_out(fleet), Part(part), collects or secrets)
         files = tuple(_file(environment, output, line, templates) for output in outputs)
+        if collects:
+            collects.refuse_missing()
         if part == "all" and (merged := merged_text(fleet, target_name)):
             files += (RenderedFile(FLEET_FILE, f"# {line}\n{merged}", aside=True),)
         settled = tuple(file for one in files if (file := settle(one))) if settle else files

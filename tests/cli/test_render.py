@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.cli.conftest import SMALLEST
@@ -258,6 +260,51 @@ def test_certificates_on_the_balancers_machine_stop_no_other_file(lbgen, tmp_pat
     ended = lbgen("apply", "tls.yaml", "-t", "haproxy", "--to", "out/haproxy")
     assert ended.code == 2
     assert "/nowhere/c.pem cannot be read" in ended.err
+    assert "openssl" not in ended.err
+
+
+def test_files_that_are_not_complete_are_told_last_and_fail_a_strict_run(lbgen, tmp_path):
+    (tmp_path / "tls.yaml").write_text(APART, encoding="utf-8")
+    ended = lbgen("render", "tls.yaml", "-o", "out", "--strict", "--format", "json")
+    assert ended.code == 1
+    assert json.loads(ended.out)["left_out"] == ["secrets/certificate-1.pem"]
+    assert ended.err.splitlines()[-1].startswith("lbgen: warning: not complete: secrets/certificate-1.pem")
+    here = APART.replace("/nowhere", str(tmp_path))
+    (tmp_path / "tls.yaml").write_text(here, encoding="utf-8")
+    for name in ("c", "k"):
+        (tmp_path / f"{name}.pem").write_text(f"{name}\n")
+    assert lbgen("render", "tls.yaml", "-o", "out", "--strict").code == 0
+    (tmp_path / "k.pem").unlink()
+    ended = lbgen("render", "tls.yaml", "-o", "out", "--strict")
+    assert ended.code == 0
+    assert "secrets/certificate-1.pem stays as it is" in ended.err
+
+
+def test_relative_certificates_lie_beside_the_files(lbgen, tmp_path):
+    (tmp_path / "tls.yaml").write_text(APART.replace("/nowhere/", "tls/"), encoding="utf-8")
+    words = ["-t", "haproxy", "--to", "lb", "--binary", "none"]
+    ended = lbgen("apply", "tls.yaml", *words)
+    assert ended.code == 2
+    assert "here lb, then from the target's 'directory', /etc/haproxy" in ended.err
+    (tmp_path / "lb/tls").mkdir(parents=True)
+    for name in ("c", "k"):
+        (tmp_path / f"lb/tls/{name}.pem").write_text(f"{name}\n")
+    assert lbgen("plan", "tls.yaml", *words).code == 0
+    assert lbgen("apply", "tls.yaml", *words).code == 0
+    assert (tmp_path / "lb/secrets/certificate-1.pem").read_text().endswith("\nc\nk\n")
+    assert lbgen("plan", "tls.yaml", *words, "--exit-code").code == 0
+
+
+def test_all_missing_secrets_are_told_at_once(lbgen, tmp_path):
+    clients = "clients: {a: {key: file:a.key}, b: {key: env:NOT_THERE_B}, c: {key: file:c.key}}\n"
+    listener = "listeners: {public: {bind: '127.0.0.1:1', auth: {clients: all}}}\n"
+    (tmp_path / "keys.yaml").write_text("pools: {chat: {servers: [gpu:8000]}}\n" + listener + clients)
+    ended = lbgen("render", "keys.yaml", "-o", "out")
+    assert (ended.code, (tmp_path / "out").exists()) == (2, False)
+    assert all(f"the secret {name} " in ended.err for name in ("file:a.key", "env:NOT_THERE_B", "file:c.key"))
+    assert ended.err.rstrip().endswith(
+        "to make a new key, for example: (umask 077; openssl rand -hex 24 > a.key)"
+    )
 
 
 def test_a_joined_certificate_that_lies_there_stays(lbgen, tmp_path):

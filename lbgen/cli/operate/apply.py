@@ -143,10 +143,11 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
     reload, by_hand = reload_of(settings.name, wanted), wanted.reload == BY_HAND
     wanted = wanted._replace(reload=None) if by_hand else wanted
     templates = templates_folder(wanted.templates)
-    files = render(fleet, settings.name, templates=templates, secrets=RealSecrets())
+    folder = folder_of(wanted.to, settings.name)
+    files = render(fleet, settings.name, templates=templates, secrets=RealSecrets(folder=folder))
     job = Job(
         target=settings.name,
-        directory=folder_of(wanted.to, settings.name),
+        directory=folder,
         files=files,
         check=lambda main: _check(settings, choice, _checked(fleet, settings.name, main, templates)),
         reload=reload,
@@ -211,7 +212,7 @@ def _checked(fleet: Fleet, target: str, main: Path, templates: Path | None) -> P
         )
     whole = TARGETS[target].checks.whole(fleet, main.parent)
     if whole is not fleet:
-        files = render(whole, target, templates=templates, secrets=RealSecrets())
+        files = render(whole, target, templates=templates, secrets=RealSecrets(folder=main.parent.parent))
         write_files(main.parent, files)
     return main
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from lbgen.cli.inputs import load_fleet, only_target, templates_folder, usable_fleet
-from lbgen.cli.operate.render_told import DONE, FOUND, report_files, to_join
+from lbgen.cli.operate.render_told import DONE, FOUND, report_files
 from lbgen.cli.options import (
     Command,
     fleet_options,
@@ -43,6 +43,7 @@ class Wanted(NamedTuple):
     diff: bool
     templates: str | None
     force: bool
+    strict: bool
     form: str
     images: tuple[str, ...]
     network: str | None
@@ -100,6 +101,11 @@ class Wanted(NamedTuple):
 @option("--diff", is_flag=True, help="Write nothing; print the differences to DIR, with secrets masked.")
 @templates_option
 @option("--force", is_flag=True, help="Also replace files that lbgen did not write.")
+@option(
+    "--strict",
+    is_flag=True,
+    help="Exit 1 if a file has to be made on the balancer's machine, as its certificate is not here.",
+)
 @format_option("Format of the list of files: text, or JSON on standard output.")
 @click.pass_obj
 def command(
@@ -202,10 +208,12 @@ def _write(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> i
         for folder, files in rendered.items()
         for change in write_files(folder, files, force=wanted.force)
     ]
-    report_files(console, done, wanted.format, DONE)
-    for path, made in secrets.left_out.items():
-        console.note(to_join(path, made))
-    return 0
+    kept = {path for path in secrets.left_out for folder in rendered if (folder / path).exists()}
+    left_out = {path: made for path, made in secrets.left_out.items() if path not in kept}
+    for path in sorted(kept):
+        console.note(f"{path} stays as it is: what it is made of is not here")
+    report_files(console, done, wanted.format, DONE, left_out)
+    return 1 if wanted.strict and left_out else 0
 
 
 def _folder(directory: Path, target: str, wanted: Wanted) -> Path:
@@ -228,7 +236,7 @@ def _look(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> in
     differing = [change for change in changes if change.kind != "same"]
     if wanted.diff and differing:
         console.result(printable(diff(differing)))
-    report_files(console, changes, wanted.format, FOUND)
+    report_files(console, changes, wanted.format, FOUND, {})
     if not differing:
         console.note(f"nothing differs in {directory}")
     return 1 if wanted.check and differing else 0

@@ -18,13 +18,23 @@ def to_join(path: str, made: Joined) -> str:
     names = " ".join(shlex.quote(str(part)) for part in made.parts)
     folder, file = shlex.quote(str(made.place.parent)), shlex.quote(str(made.place))
     return (
-        f"{path} is not written: {' and '.join(map(str, made.parts))} cannot both be read here, and it holds"
-        f" both. On the balancer's machine: (umask 077; mkdir -p {folder}; cat {names} > {file})"
+        f"not complete: {path} is not written, and the balancer does not start without it; it is made of"
+        f" {' and '.join(map(str, made.parts))}, which are not here. On the balancer's machine:"
+        f" (umask 077; mkdir -p {folder}; cat {names} > {file})"
     )
 
 
-def report_files(console: Console, changes: list[Change], form: str, words: Mapping[str, str]) -> None:
-    """Say what was done to each file, or would be: in `words` by kind, and as JSON where `form` is so."""
+def report_files(
+    console: Console,
+    changes: list[Change],
+    form: str,
+    words: Mapping[str, str],
+    left_out: Mapping[str, Joined],
+) -> None:
+    """Say what was done to each file, or would be: in `words` by kind, and as JSON where `form` is so.
+
+    `left_out`: what cannot be made here, by its path.
+    """
     for change in changes:
         say = console.detail if change.kind == "same" else console.note
         say(f"{words[change.kind]} {change.path}")
@@ -33,7 +43,9 @@ def report_files(console: Console, changes: list[Change], form: str, words: Mapp
 
         files = [{"path": str(change.path), "kind": change.kind} for change in changes]
         differ = any(change.kind != "same" for change in changes)
-        console.result(json.dumps({"files": files, "differ": differ}, indent=2))
+        console.result(json.dumps({"files": files, "differ": differ, "left_out": list(left_out)}, indent=2))
+    for path, made in left_out.items():
+        console.warning(to_join(path, made))
 
 
 DONE = {

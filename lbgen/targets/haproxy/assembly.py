@@ -112,5 +112,5 @@ class Assembly:
         """Yield path and text of each file that holds a certificate and its key; raises `LbgenError`."""
         folder = Path(self.settings.directory)
         for (certificate, key), path in self._joined.items():
-            made = Joined(folder / path, (folder / certificate, folder / key))
+            made = Joined(folder / path, (folder / certificate, folder / key), folder)
             yield path, self._secrets.joined(path, made)
