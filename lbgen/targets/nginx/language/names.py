@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def upstream_names(pools: Iterable[Pool]) -> Mapping[str, Syntax]:
-    """Return pool name -> upstream name, unique, in lower case, with `-` and never `_`.
+    """Return pool name -> upstream name, unique, in lower case.
 
-    An underscore would be an invalid host name wherever the upstream's name leaks into `Host`.
+    Underscores stay, as files that lbgen did not write have them in `proxy_pass`; `Host` is always set.
     """
-    return slugs(pool.name for pool in pools)
+    return slugs((pool.name for pool in pools), keep="_")
 
 
 def probe_names(fleet: Fleet) -> Mapping[str, Syntax]:
@@ -31,7 +31,7 @@ def probe_names(fleet: Fleet) -> Mapping[str, Syntax]:
     if not any(listener.status.ready for listener in fleet.listeners):
         return {}
     own = [pool.name for pool in fleet.pools]
-    made = slugs([*own, *(f"{name} ready" for name in own)])
+    made = slugs([*own, *(f"{name} ready" for name in own)], keep="_")
     return {
         pool.name: made[f"{pool.name} ready"] for pool in fleet.pools if has_servers(pool) and _capped(pool)
     }

@@ -29,23 +29,26 @@ def size(octets: int) -> Syntax:
     return Syntax(octets)
 
 
-def slug(name: str) -> str:
-    """Return a name of lower-case letters, digits and `-`."""
-    text = "".join(character if character.isascii() and character.isalnum() else "-" for character in name)
+def slug(name: str, keep: str = "") -> str:
+    """Return a name of lower-case letters, digits, `-`, and what is to be kept."""
+    text = "".join(
+        character if character.isascii() and (character.isalnum() or character in keep) else "-"
+        for character in name
+    )
     return text.lower().strip("-") or "x"
 
 
-def slugs(names: Iterable[str]) -> Mapping[str, Syntax]:
-    """Return each name's slug, unique among them; a later one gets a number."""
+def slugs(names: Iterable[str], keep: str = "") -> Mapping[str, Syntax]:
+    """Return each name's slug, unique among them, also as variables; a later one gets a number."""
     taken: set[str] = set()
     made: dict[str, Syntax] = {}
     for name in names:
-        base = candidate = slug(name)
+        base = candidate = slug(name, keep)
         number = 2
-        while candidate in taken:
+        while variable(candidate) in taken:
             candidate = f"{base}-{number}"
             number += 1
-        taken.add(candidate)
+        taken.add(variable(candidate))
         made[name] = Syntax(candidate)
     return made
 
@@ -55,6 +58,6 @@ def unique(names: Iterable[str]) -> tuple[Syntax, ...]:
     return tuple(slugs(f"{name}{' ' * number}" for number, name in enumerate(names)).values())
 
 
-def variable(name: Syntax) -> str:
+def variable(name: str) -> str:
     """Return a slug as part of a variable's name."""
     return name.replace("-", "_")
