@@ -71,6 +71,17 @@ class Console:
 
             _say(text_report(shown, self.sources, color=self.wants_color(sys.stderr)))
 
+    def briefly(self, problems: Sequence[Problem], command: str, *, each: bool) -> None:
+        """Print how many problems there are and which command shows them; `each`: a line for each, too."""
+        if self.quiet:
+            return
+        if each:
+            from lbgen.cli.problem_text import head_lines  # noqa: PLC0415 - often there is nothing to say
+
+            _say(head_lines(problems, color=self.wants_color(sys.stderr)))
+        codes = "" if each else f" ({', '.join(dict.fromkeys(one.code for one in problems))})"
+        self.note(f"{summary(problems)}{codes}: details by '{command}'")
+
     def styled(self, text: str, style: str, stream: TextIO | None = None) -> str:
         """Return the text in a style, where the stream (default: standard error) gets colour."""
         return f"{_STYLES[style]}{text}{_PLAIN}" if self.wants_color(stream or sys.stderr) else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,14 +40,18 @@ def load_fleet(console: Console, request: FleetRequest) -> Loaded:
     return load(console.sources, sets=request.sets, targets=request.targets, versions=versions)
 
 
-def usable_fleet(console: Console, loaded: Loaded, request: FleetRequest) -> Fleet:
-    """Return the fleet as the asked-for balancer sees it, its warnings printed.
+def usable_fleet(console: Console, loaded: Loaded, request: FleetRequest, *, each: bool = False) -> Fleet:
+    """Return the fleet as the asked-for balancer sees it; its warnings are one line, or one for `each`.
 
-    Raises `FleetError` with every problem when it has errors.
+    `lbgen check` and ``-v`` print them whole. Raises `FleetError` with every problem when it has errors.
     """
     if loaded.fleet is None or any(problem.is_error for problem in loaded.problems):
         raise FleetError(loaded.problems)
-    console.problems(loaded.problems)
+    if console.verbose:
+        console.problems(loaded.problems)
+    elif loaded.problems:
+        names = " ".join(shlex.quote(name) for name in request.names)
+        console.briefly(loaded.problems, f"lbgen check {names}", each=each)
     return for_balancer(loaded.fleet, request.balancer)
 
 

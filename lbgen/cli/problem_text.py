@@ -50,6 +50,11 @@ def lines_report(problems: Iterable[Problem], lines: Mapping[str, list[str]], *,
     return "\n".join(_text(problem, lines, color) for problem in problems)
 
 
+def head_lines(problems: Iterable[Problem], *, color: bool = False) -> str:
+    """Return the problems for people in one line each: place, code and message."""
+    return "\n".join(_head(problem, _PAINTS[color]) for problem in problems)
+
+
 def _unknown_keys(problems: Iterable[Problem], name: str) -> set[tuple[int, int]]:
     """Return line and column of the keys in a file that are not known."""
     return {
@@ -73,10 +78,7 @@ def _meant_openly(problem: Problem) -> bool:
 
 def _text(problem: Problem, lines: Mapping[str, list[str]], color: bool) -> str:
     paint = _PAINTS[color]
-    place = f"{problem.location}: " if problem.location else ""
-    style = _STYLES[problem.severity]
-    head = paint(f"{problem.severity.value}[{problem.code}]", style)
-    parts = [f"{paint(_printable(place), _BOLD)}{head}: {_one_line(problem.message)}"]
+    parts = [_head(problem, paint)]
     if problem.severity is Severity.WARNING and problem.location and problem.location[1:] == (1, 1):
         # About what is not written: the file's first line would tell nobody anything.
         return parts[0] + (f" ({_one_line(problem.hint)})" if problem.hint else "")
@@ -84,6 +86,12 @@ def _text(problem: Problem, lines: Mapping[str, list[str]], color: bool) -> str:
     if problem.hint:
         parts.append(f"  {paint('hint', _CYAN)}: {_one_line(problem.hint)}")
     return "\n".join(parts)
+
+
+def _head(problem: Problem, paint: Callable[[str, str], str]) -> str:
+    place = f"{problem.location}: " if problem.location else ""
+    head = paint(f"{problem.severity.value}[{problem.code}]", _STYLES[problem.severity])
+    return f"{paint(_printable(place), _BOLD)}{head}: {_one_line(problem.message)}"
 
 
 def _excerpt(problem: Problem, lines: Mapping[str, list[str]], paint: Callable[[str, str], str]) -> list[str]:

@@ -318,3 +318,18 @@ def test_a_joined_certificate_that_lies_there_stays(lbgen, tmp_path):
     (tmp_path / "k.pem").unlink()
     assert lbgen("render", "tls.yaml", "-o", "out").code == 0
     assert path.read_text() == before
+
+
+def test_warnings_are_whole_in_check_alone(lbgen, tmp_path):
+    pool = "pools: {chat: {servers: [gpu-0:8000], timeouts: {idle: 30s, first_byte: 30s}}}"
+    (tmp_path / "fleet.yaml").write_text(f"{pool}\nlisteners: {{a: {{bind: '127.0.0.1:1'}}}}\n")
+    assert "  hint: " in lbgen("check", "fleet.yaml", "--binary", "none").err
+    ended = lbgen("render", "fleet.yaml", "-t", "nginx", "-o", "out").err
+    assert ended.startswith("fleet.yaml:1:")
+    assert "warning[short-read-timeout]: " in ended
+    assert "hint" not in ended
+    for words in (["plan", "--to", "out/nginx"], ["apply", "--to", "out/nginx", "--binary=none"]):
+        ended = lbgen(words[0], "fleet.yaml", "-t", "nginx", *words[1:])
+        first = "2 warnings (short-read-timeout): details by 'lbgen check fleet.yaml'"
+        assert (ended.err.splitlines()[0], ended.code) == (first, 0)
+    assert "  hint: " in lbgen("-v", "plan", "fleet.yaml", "-t", "nginx", "--to", "out/nginx").err

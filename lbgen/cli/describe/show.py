@@ -31,7 +31,7 @@ def command(
     The output is a fleet file; comments say where each value came from. Secrets remain references.
     """
     loaded = load_fleet(console, request)
-    understood = usable_fleet(console, loaded, request)
+    understood = usable_fleet(console, loaded, request, each=True)
     if loaded.document is None:  # there is no fleet without one
         raise FleetError(loaded.problems)
     write = as_json if options["format"] == "json" else as_yaml

@@ -124,7 +124,7 @@ def command(
     if wanted.form == "terraform":
         request = request._replace(sets=(*request.sets, *_query()))
     loaded = load_fleet(console, request)
-    understood = usable_fleet(console, loaded, request)
+    understood = usable_fleet(console, loaded, request, each=True)
     if wanted.part == "all-in-one" and not _one_file(understood):
         able = ", ".join(f"-t {name}" for name, one in TARGETS.items() if one.abilities.one_file)
         raise click.UsageError(f"--part all-in-one is for targets whose files are many otherwise: {able}")
