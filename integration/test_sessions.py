@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from integration.fleets import Proxy, files
+from integration.fleets import THREE, Proxy, files
 from integration.stateful_servers import MCP, StatefulServer
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lbgen.lab.boxes import Balancer
     from lbgen.lab.rig import Rig
 
+TRIES = THREE
 SESSIONS = 25
 FOLLOW_UPS = 8
 """Of each session: 200 in all."""
@@ -236,6 +237,9 @@ def test_an_empty_name_is_no_name(
     with ThreadPoolExecutor(AT_ONCE) as threads:
         got = threads.map(lambda _: running.ask(f"/{pool}/v1/responses", body, headers), range(40))
     shares = Counter(one.server for one in got)
+    if running.proxy.target == "envoy" and headers.get("X-Session-Id") == "":
+        assert len(shares) == 1, "Envoy hashes an empty header, too"
+        return
     assert len(shares) == 4, shares
     # HAProxy takes the next point of its ring, which is as even as dice.
     assert max(shares.values()) <= 24, shares

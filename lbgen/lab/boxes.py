@@ -193,8 +193,11 @@ class MockBox(Box):
         return json.loads(answer.body)
 
 
+_RENEW = 'for one; do cp -p "$one" "$one.new" && mv "$one.new" "$one" || exit 1; done'
+
+
 class Balancer(Box):
-    """NGINX or HAProxy with rendered files."""
+    """NGINX, HAProxy or Envoy with rendered files."""
 
     def __init__(self, container: Container, address: str, port: int, target: str) -> None:
         super().__init__(container, address, port)
@@ -215,7 +218,11 @@ class Balancer(Box):
             files = tuple(files)
             self.put(files)
             name = files_named(files[0].text)
-        self.container.kill(TARGETS[self.target].program.reload_signal)
+        if files is not None and TARGETS[self.target].abilities.watches:
+            # It sees a file that takes another one's place, and no archive does that.
+            self.run("sh", "-c", _RENEW, "sh", *placed(self.target, files))
+        else:
+            self.container.kill(TARGETS[self.target].program.reload_signal)
         if name is not None:
             self._wait_for(name)
 
