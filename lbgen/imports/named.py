@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,7 +10,7 @@ from lbgen.fleet.text.source import Document, Source, read
 from lbgen.imports.compose import Compose, read_compose
 from lbgen.problems import LbgenError
 from lbgen.readers.files import Configurations, read_configurations
-from lbgen.reading import read_text
+from lbgen.reading import read_text, readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,19 +34,22 @@ def read_named(paths: Sequence[str], haproxy_version: str = "") -> Named:
     texts: list[tuple[str, str]] = []
     compose: Compose | None = None
     documents: dict[str, Document] = {}
-    for path in map(_project, paths):
-        text = _text(path) if path.endswith((".yml", ".yaml")) else ""
-        document = _document(path, text) if text else None
+    for path in paths:
+        one, document = _in_folder(path), None
+        if one is None and path.endswith((".yml", ".yaml")):
+            text, document = _yaml(path)
         whole = document.plain() if document is not None else {}
         if document is not None and isinstance(whole.get("model_list"), list):
             documents[path] = document
-        elif document is not None and isinstance(whole.get("services"), dict):
+            continue
+        if document is not None and isinstance(whole.get("services"), dict):
             one = read_compose(path, text, document)
+        if one is None:
+            plain.append(path)
+        else:
             compose = one if compose is None else _both(compose, one)
             plain += one.configurations
             texts += one.texts
-        else:
-            plain.append(path)
     version = haproxy_version or (compose.versions.get("haproxy", "") if compose else "")
     return Named(read_configurations(plain, version, texts), compose, documents)
 
@@ -65,31 +69,23 @@ def _both(one: Compose, other: Compose) -> Compose:
     )
 
 
-def _project(path: str) -> str:
-    """Return the Compose file of a folder that holds one with a balancer's configuration, else the path.
+def _in_folder(path: str) -> Compose | None:
+    """Return the Compose file of a folder that holds one with a balancer's configuration.
 
-    Files that it mounts and that are not here, since they are made elsewhere, leave the folder as it is.
+    None where it mounts files that are not here, since they are made elsewhere.
     """
     found = [Path(path) / name for name in _COMPOSE if (Path(path) / name).is_file()] if path != "-" else []
     for name in map(str, found[:1]):
-        text = _text(name)
-        document = _document(name, text)
-        try:
+        text, document = _yaml(name)
+        with suppress(LbgenError):
             made = read_compose(name, text, document) if document is not None else None
             if made is not None and (made.texts or any(Path(one).exists() for one in made.configurations)):
-                return name
-        except LbgenError:
-            return path
-    return path
+                return made
+    return None
 
 
-def _text(path: str) -> str:
-    try:
-        return read_text(path, errors="replace")
-    except OSError as error:
-        raise LbgenError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def _document(path: str, text: str) -> Document | None:
+def _yaml(path: str) -> tuple[str, Document | None]:
+    with readable(path):
+        text = read_text(path, errors="replace")
     root, _ = read(Source(path, text))
-    return Document(root) if root is not None else None
+    return text, Document(root) if root is not None else None
