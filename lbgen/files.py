@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.problems import LbgenError
-from lbgen.reading import read_text
+from lbgen.reading import read_text, readable
 from lbgen.render import HEADER_MARK
 
 if TYPE_CHECKING:
@@ -144,10 +144,8 @@ def _expect_regular(path: Path) -> None:
 
 
 def _read(path: Path) -> str:
-    try:
+    with readable(path):
         return read_text(path, errors="surrogateescape")
-    except OSError as error:
-        raise LbgenError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def has_header(text: str) -> bool:

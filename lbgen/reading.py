@@ -6,11 +6,15 @@ A pipe without a writer would be waited for, and `/dev/zero` read without end.
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from errno import EFBIG, EINVAL, EISDIR
 from stat import S_ISDIR, S_ISFIFO, S_ISREG
 from typing import TYPE_CHECKING
 
+from lbgen.problems import LbgenError
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import BinaryIO
 
 MIB = 1024**2
@@ -18,6 +22,17 @@ MOST = 256 * MIB
 """Bytes: more than any file has that lbgen reads whole."""
 _PIPES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 """Where a shell puts what it hands over: ``lbgen check <(generate)``."""
+
+
+@contextmanager
+def readable(name: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise `LbgenError` with the file's name where it cannot be read, or is not UTF-8 text."""
+    try:
+        yield
+    except OSError as error:
+        raise LbgenError(f"{name}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise LbgenError(f"{name}: is not UTF-8 text") from None
 
 
 def opened(path: str | os.PathLike[str], most: int = MOST, *, pipe: bool = False) -> BinaryIO:

@@ -16,7 +16,7 @@ from lbgen.fleet.layers.merged import merged_text
 from lbgen.fleet.shares import shared_out
 from lbgen.fleet.text.source import paused_collector
 from lbgen.problems import LbgenError
-from lbgen.reading import opened
+from lbgen.reading import opened, readable
 from lbgen.secret_values import RealSecrets, StandInSecrets
 from lbgen.targets.common.answers import files_mark
 from lbgen.targets.registry import TARGETS
@@ -184,15 +184,9 @@ class _OwnTemplates(jinja2.FileSystemLoader):
         for folder in self.searchpath:
             place = os.path.join(folder, template)  # noqa: PTH118 - pathlib costs start-up time
             if os.path.exists(place):  # noqa: PTH110 - likewise
-                _expect_readable(place)
+                with readable(place):
+                    opened(place).close()
         return super().get_source(environment, template)
-
-
-def _expect_readable(place: str) -> None:
-    try:
-        opened(place).close()
-    except OSError as error:
-        raise LbgenError(f"{place}: cannot be read: {error.strerror}") from None
 
 
 def _environment(target: Target, templates: Path | None) -> jinja2.Environment:

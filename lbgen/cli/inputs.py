@@ -13,7 +13,7 @@ from lbgen.cli.options import nearest
 from lbgen.fleet.load import load
 from lbgen.fleet.text.source import Source
 from lbgen.problems import FleetError, LbgenError
-from lbgen.reading import MOST, opened
+from lbgen.reading import MOST, opened, readable
 from lbgen.targets.registry import TARGETS
 from lbgen.units import parse_duration
 
@@ -97,11 +97,8 @@ def _read_standard_input() -> Source:
 
 
 def _read_file(name: str) -> Source:
-    try:
-        with opened(name, pipe=True) as stream:
-            return Source(name, _decoded(name, _limited(stream, name)))
-    except OSError as error:
-        raise LbgenError(f"{name}: cannot be read: {error.strerror}") from None
+    with readable(name), opened(name, pipe=True) as stream:
+        return Source(name, _decoded(name, _limited(stream, name)))
 
 
 def _limited(stream: BinaryIO, name: str) -> bytes:

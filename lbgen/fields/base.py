@@ -114,7 +114,7 @@ def bad_value(message: str, node: Node, path: Path, problems: list[Problem], hin
 def label(path: Path) -> str:
     """Return the end of a path as one would say it: ``'servers[0]'``."""
     if not path:
-        return "the fleet file"
+        return "the file"
     indices = ""
     for part in reversed(path):
         if isinstance(part, str):

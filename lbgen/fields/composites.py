@@ -177,7 +177,7 @@ class Struct(Kind):
 
     def _unknown(self, key_node: Node, value_node: Node, path: Path, problems: list[Problem]) -> None:
         name = key_node.value
-        where = f"in {label(path)}" if path else "at the top of the fleet file"
+        where = f"in {label(path)}" if path else "at the top of the file"
         message = f"there is no key '{shown(name)}' {where}"
         hint = self.suggestion(name, value_node)
         refuse(problems, key_node, Problem("unknown-key", message, (*path, name), hint=hint, on_key=True))

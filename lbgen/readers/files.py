@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbgen.problems import LbgenError
 from lbgen.readers.haproxy import SECTIONS, Haproxy, parse_haproxy
 from lbgen.readers.nginx import Nginx, joined, parse_nginx
-from lbgen.reading import MIB, read_bytes
+from lbgen.reading import MIB, read_bytes, readable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,10 +89,8 @@ def _names(path: str) -> list[str]:
 
 
 def _text(name: str) -> str:
-    try:
+    with readable(name):
         data = _standard_input() if name == "-" else read_bytes(name, _LARGEST)
-    except OSError as error:
-        raise LbgenError(f"{name}: cannot be read: {error.strerror}") from None
     return data.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -34,7 +34,7 @@ def test_a_profile_survives_its_file(name, tmp_path):
     ("text", "says"),
     [
         ("step_ms: 7\nslotz: 8\n", "2:1: there is no key 'slotz'"),
-        ("slots: 8\n", "1:1: the profile needs the key 'step_ms'"),
+        ("slots: 8\n", "1:1: the file needs the key 'step_ms'"),
         ("step_ms: fast\n", "1:10: "),
         ("step_ms: -1\n", "1:10: "),
         ("- 1\n", "1:1: "),

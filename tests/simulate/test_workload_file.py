@@ -72,7 +72,7 @@ def test_distributions_have_the_figures_that_were_written() -> None:
         ("classes:\n  - {output: {lognormal: {median: 9, p99: 2}}}\n", 2, 26, "below the median"),
         ("classes:\n  - {output: 5, ouput: 6}\n", 2, 17, "there is no key 'ouput'"),
         ("classes: [{output: 5}]\narrivals: poison\n", 2, 11, "'poison' is not one of"),
-        ("name: x\n", 1, 1, "the workload file needs the key 'classes'"),
+        ("name: x\n", 1, 1, "the file needs the key 'classes'"),
         ("classes: [\n", 1, 10, ""),
     ],
 )

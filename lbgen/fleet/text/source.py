@@ -18,11 +18,13 @@ from yaml._yaml import CParser
 from lbgen.fleet.text.core_schema import BOOL, FLOAT, INT, MAP, NULL, SEQ, STR, core_tag
 from lbgen.fleet.text.soundness import Soundness
 from lbgen.fleet.text.yaml_errors import syntax_problem
-from lbgen.problems import Location, Problem
+from lbgen.problems import FleetError, Location, Problem
+from lbgen.reading import read_text, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lbgen.fields import Struct
     from lbgen.problems import Path
 
 Node = Any
@@ -134,6 +136,17 @@ def read(source: Source) -> tuple[Node | None, list[Problem]]:
     problems += soundness.problems
     usable = not any(problem.code in ("too-deep", "too-many-aliases") for problem in problems)
     return root if usable else None, problems
+
+
+def read_values(name: str, kind: Struct) -> dict[str, Any]:
+    """Return what a YAML file of one mapping holds; raises `FleetError` with every problem."""
+    with readable(name):
+        text = read_text(name, encoding="utf-8-sig")
+    root, problems = read(Source(name, text))
+    values = kind.read(root, (), problems) if root is not None else None
+    if problems:
+        raise FleetError(problems)
+    return kind.filled(values)
 
 
 def parsed(source: Source) -> Node | None:

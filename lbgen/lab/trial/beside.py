@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.problems import LbgenError
 from lbgen.readers.files import kind_of
-from lbgen.reading import MIB, read_text
+from lbgen.reading import MIB, read_text, readable
 from lbgen.targets.foreign import Elsewhere
 from lbgen.targets.registry import foreign
 
@@ -81,10 +81,8 @@ def beside(name: str, pool: Pool, way: Way, say: Callable[[str], None], *, stand
 def _read(name: str) -> tuple[str, Foreign]:
     if Path(name).is_dir():
         raise LbgenError(f"{name}: is a folder: name the main file in it")
-    try:
+    with readable(name):
         text = read_text(name, encoding="utf-8-sig", errors="replace", most=_LARGEST)
-    except OSError as error:
-        raise LbgenError(f"{name}: cannot be read: {error.strerror}") from None
     kind = kind_of(text)
     if not kind:
         raise LbgenError(f"{name}: neither an NGINX nor a HAProxy configuration")

@@ -17,7 +17,7 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.problems import FleetError, LbgenError, Location, Problem
-from lbgen.reading import opened
+from lbgen.reading import opened, readable
 from lbgen.simulate.load.request import Request
 
 if TYPE_CHECKING:
@@ -97,14 +97,13 @@ def _request(entry: tuple[float, int, Row], pace: float) -> Request:
 
 def read_trace(path: Path, *, skip_bad_rows: bool = False) -> Trace:
     """Return the trace in a file; raises `FleetError` with the place of each bad row, unless skipped."""
+    reader = _json_rows if path.suffix == ".jsonl" else _csv_rows
     try:
-        with TextIOWrapper(opened(path, LARGEST), encoding="utf-8-sig", newline="") as stream:
-            reader = _json_rows if path.suffix == ".jsonl" else _csv_rows
+        with (
+            readable(path),
+            TextIOWrapper(opened(path, LARGEST), encoding="utf-8-sig", newline="") as stream,
+        ):
             rows, problems = _collect(reader(str(path), stream))
-    except OSError as error:
-        raise LbgenError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise LbgenError(f"{path}: is not UTF-8 text") from None
     except csv.Error as error:
         raise LbgenError(f"{path}: is not CSV: {error}") from None
     if problems and not skip_bad_rows:

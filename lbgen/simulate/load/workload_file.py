@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.fields import INVALID, Choice, Duration, Field, Group, Integer, ListOf, Number, OneOf, Struct, Text
 from lbgen.fields.base import bad_value
-from lbgen.fleet.text.source import Source, read
-from lbgen.problems import FleetError, LbgenError
-from lbgen.reading import read_text
+from lbgen.fleet.text.source import read_values
 from lbgen.simulate.load.arrivals import ARRIVALS
 from lbgen.simulate.load.closed import Closed
 from lbgen.simulate.load.request import Request
@@ -160,28 +158,10 @@ class Mixed(Generated):
 
 def read_workload(path: Path) -> Workload:
     """Return the workload in a file; raises `FleetError` with the place of everything that is wrong."""
-    try:
-        text = read_text(path, encoding="utf-8-sig")
-    except OSError as error:
-        raise LbgenError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise LbgenError(f"{path}: is not UTF-8 text") from None
-    root, problems = read(Source(str(path), text))
-    values = WORKLOAD.read(root, (), problems) if root is not None else INVALID
-    if problems or values is INVALID:
-        raise FleetError([_of_workload(problem) for problem in problems])
-    return _made(path.stem, WORKLOAD.filled(values))
-
-
-def _made(stem: str, values: Mapping[str, Any]) -> Workload:
-    mixed = Mixed(values["name"] or stem, values)
+    values = read_values(str(path), WORKLOAD)
+    mixed = Mixed(values["name"] or path.stem, values)
     loop = values["closed_loop"]
     return Closed(mixed, loop["clients"], loop.get("think", 0) / 1000) if loop else mixed
-
-
-def _of_workload(problem: Problem) -> Problem:
-    """Return a problem in whose words the file is no fleet file."""
-    return problem._replace(message=problem.message.replace("the fleet file", "the workload file"))
 
 
 def _class(number: int, values: Mapping[str, Any]) -> Class:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lbgen.problems import FleetError, LbgenError, Location, Problem
-from lbgen.reading import opened
+from lbgen.reading import opened, readable
 from lbgen.simulate.load.logs.lines import LONGEST_LINE, parsed
 from lbgen.simulate.load.logs.replay import Log, Replay, Turn, busiest
 from lbgen.simulate.load.logs.terms import parts_of, terms_of
@@ -61,11 +61,11 @@ def read_log(text: str, *, pool: str | None = None, busiest_s: float | None = No
     """
     name, terms = terms_of(text)
     path = Path(name)
-    try:
-        with TextIOWrapper(opened(path, LARGEST, pipe=True), encoding="utf-8", errors="replace") as stream:
-            found = _collected(stream, terms)
-    except OSError as error:
-        raise LbgenError(f"{path}: cannot be read: {error.strerror}") from None
+    with (
+        readable(path),
+        TextIOWrapper(opened(path, LARGEST, pipe=True), encoding="utf-8", errors="replace") as stream,
+    ):
+        found = _collected(stream, terms)
     if len(found.bad) * 2 > found.lines or not found.lines:
         hint = "lbgen's own logs, other JSON, HAProxy's httplog and NGINX's combined format can be read"
         problems = [

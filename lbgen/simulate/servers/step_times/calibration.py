@@ -15,7 +15,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lbgen.problems import LbgenError
-from lbgen.reading import read_text
+from lbgen.reading import read_text, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -78,11 +78,12 @@ def read_calibrations(paths: Iterable[Path]) -> Calibration:
 
 def read_calibration(path: Path) -> Calibration:
     """Return what a file says; raises `LbgenError` for one that says nothing of use."""
+    with readable(path):
+        text = read_text(path, errors="replace")
     try:
-        data = json.loads(read_text(path))
-        points = tuple(point for point in _points(data) if point.token_s > 0 and point.in_flight > 0)
-    except OSError as error:
-        raise LbgenError(f"{path}: cannot be read: {error.strerror}") from None
+        points = tuple(
+            point for point in _points(json.loads(text)) if point.token_s > 0 and point.in_flight > 0
+        )
     except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError):
         points = ()
     if not points:

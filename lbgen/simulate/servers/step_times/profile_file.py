@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lbgen.fields import INVALID, Boolean, Field, Integer, Number, Struct
-from lbgen.problems import FleetError, LbgenError
-from lbgen.reading import read_text
+from lbgen.fields import Boolean, Field, Integer, Number, Struct
+from lbgen.problems import LbgenError
 from lbgen.simulate.servers.step_times.profiles import NAMES, PROFILES, Profile
 
 if TYPE_CHECKING:
@@ -58,21 +56,9 @@ def profile_named(text: str) -> Profile:
 @cache
 def read_profile(name: str) -> Profile:
     """Return the profile in a file, which is called by the file's name; raises as `profile_named`."""
-    from lbgen.fleet.text.source import Source, read  # noqa: PLC0415 - mock GPU servers run without PyYAML
+    from lbgen.fleet.text.source import read_values  # noqa: PLC0415 - mock GPU servers run without PyYAML
 
-    try:
-        text = read_text(Path(name), encoding="utf-8-sig")
-    except OSError as error:
-        raise LbgenError(f"{name}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise LbgenError(f"{name}: is not UTF-8 text") from None
-    root, problems = read(Source(name, text))
-    values = PROFILE.read(root, (), problems) if root is not None else INVALID
-    if problems or values is INVALID:
-        raise FleetError(
-            [one._replace(message=one.message.replace("the fleet file", "the profile")) for one in problems]
-        )
-    found = PROFILE.filled(values)
+    found = read_values(name, PROFILE)
     times = {field: found.pop(key) * scale for key, (field, scale) in _SCALES.items()}
     return Profile(name, name, **times, **found)
 
