@@ -13,7 +13,7 @@ from lbgen.strategies.registry import STRATEGIES
 from lbgen.targets.behaviour import Behaviour
 from lbgen.targets.common.answers import live_body
 from lbgen.targets.inventory import Inventory, PoolEntry, ServerEntry, statements
-from lbgen.targets.program import Message
+from lbgen.targets.program import Checks, Message, Program
 from lbgen.targets.settings import WITHOUT, SettingsTable, directory, raw, version
 from lbgen.targets.spec import Abilities, Output, Room, Syntax
 from lbgen.vocabulary import Refused, Version
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from lbgen.model import Fleet, Pool, TargetSettings
     from lbgen.problems import Problem
-    from lbgen.targets.program import Ask, Checks, Program
+    from lbgen.targets.program import Ask
     from lbgen.targets.spec import Door, Part, Secrets, Target
 
 _OLDEST = Version(1, 0)
@@ -45,17 +45,12 @@ def _served(pool: Pool, settings: TargetSettings) -> Refused | None:
     return Refused(f"{pool.strategy.name} is more than it can", "least_conn")
 
 
-class ToyProgram:
+class ToyProgram(Program):
     """``toy``."""
 
     name = "toy"
     user = 7
     stop_signal = "TERM"
-    reload_signal = "HUP"
-    settle_s = 0.0
-    master_socket = False
-    levels: Mapping[str, tuple[str, ...]] = {}
-    as_root = ()
 
     def image(self, version: Version) -> str:
         """Return an image that nobody has."""
@@ -65,11 +60,6 @@ class ToyProgram:
         """Return what ``toy --version`` prints."""
         found = re.search(r"toy (\d+\.\d+)", ask(["--version"]))
         return Version.parse(found[1]) if found else None
-
-    def package(self, ask: Ask) -> str:
-        """Return nothing."""
-        del ask
-        return ""
 
     def in_foreground(self, main_file: Path) -> Sequence[str]:
         """Return the arguments that serve."""
@@ -85,34 +75,13 @@ class ToyProgram:
         return ["--check", str(main_file)]
 
 
-class ToyChecks:
+class ToyChecks(Checks):
     """``toy --check``, which opens nothing."""
-
-    opens = False
-
-    def stand_in(self, fleet: Fleet, folder: Path, ask: Ask) -> Fleet:
-        """Return the fleet as it is."""
-        del folder, ask
-        return fleet
-
-    def whole(self, fleet: Fleet, folder: Path) -> Fleet:
-        """Return the fleet as it is: there is one file."""
-        del folder
-        return fleet
 
     def messages(self, output: str) -> Iterator[Message]:
         """Yield lines such as ``/etc/toy/toy.conf:3: what is this?``."""
         for found in re.finditer(r"^(\S+):(\d+): (.*)$", output, re.MULTILINE):
             yield Message(is_error=True, text=found[3], file=found[1], line=int(found[2]))
-
-    def lacking(self, messages: Sequence[Message]) -> str:
-        """Return nothing."""
-        del messages
-        return ""
-
-    def without(self, fleet: Fleet) -> Fleet:
-        """Return the fleet as it is."""
-        return fleet
 
 
 SETTINGS = SettingsTable(

@@ -6,14 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from lbgen.targets.envoy.settings import own
-from lbgen.targets.program import Message
+from lbgen.targets.program import Checks, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from lbgen.model import Fleet
-    from lbgen.targets.program import Ask, Checks
 
 _LINE = re.compile(
     r"^\[[^\]]+\]\[\d+\]\[(?P<level>critical|error)\](?:\[[^\]]*\])+ (?:\[[^\]]+\] )?(?P<text>.*)$"
@@ -22,15 +21,8 @@ _PREFIX = re.compile(r"^error initializing configuration '[^']*':\s*")
 _DUMP = re.compile(r":\s*[{\"].*$", re.DOTALL)
 
 
-class EnvoyChecks:
+class EnvoyChecks(Checks):
     """Knows that Envoy checks only what stands in its first file, and repeats all of it in a complaint."""
-
-    opens = False
-
-    def stand_in(self, fleet: Fleet, folder: Path, ask: Ask) -> Fleet:
-        """Return the fleet whose files are one, in the check's folder."""
-        del ask
-        return self.whole(fleet, folder)
 
     def whole(self, fleet: Fleet, folder: Path) -> Fleet:
         """Return the fleet whose files are one, in a folder."""
@@ -50,14 +42,5 @@ class EnvoyChecks:
                 text = re.sub(r"\s+", " ", _PREFIX.sub("", found["text"]))
                 yield Message(is_error=True, text=_DUMP.sub("", text) or text[:200])
 
-    def lacking(self, messages: Sequence[Message]) -> str:
-        """Return nothing: Envoy loads no modules."""
-        del messages
-        return ""
 
-    def without(self, fleet: Fleet) -> Fleet:
-        """Return the fleet as it is."""
-        return fleet
-
-
-CHECKS: Checks = EnvoyChecks()
+CHECKS = EnvoyChecks()

@@ -5,27 +5,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from lbgen.targets.program import Program
 from lbgen.vocabulary import Version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from lbgen.targets.program import Ask, Program
+    from lbgen.targets.program import Ask
 
 
-class EnvoyProgram:
+class EnvoyProgram(Program):
     """``envoy``."""
 
     name = "envoy"
     user = 101
     stop_signal = "TERM"
-    # Envoy takes new files by itself, and eats this one.
-    reload_signal = "HUP"
-    settle_s = 0.0
-    master_socket = False
-    levels: Mapping[str, tuple[str, ...]] = {}
-    as_root = ()
+    # Envoy takes new files by itself, and eats the signal that makes others reload.
 
     def image(self, version: Version) -> str:
         """Return the official image of a version."""
@@ -41,11 +37,6 @@ class EnvoyProgram:
         found = re.search(r"version: [0-9a-f]+/(\d+\.\d+\.\d+)", ask(["--version"]))
         return Version.parse(found[1]) if found else None
 
-    def package(self, ask: Ask) -> str:
-        """Return nothing: Envoy names no package."""
-        del ask
-        return ""
-
     def in_foreground(self, main_file: Path) -> Sequence[str]:
         """Return the arguments that serve; several may run on one machine."""
         return ["-c", str(main_file), "--use-dynamic-base-id", "--log-level", "warning"]
@@ -60,4 +51,4 @@ class EnvoyProgram:
         return ["--mode", "validate", "-c", str(main_file), "--log-level", "error"]
 
 
-PROGRAM: Program = EnvoyProgram()
+PROGRAM = EnvoyProgram()

@@ -5,34 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from lbgen.targets.program import Message
+from lbgen.targets.program import Checks, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from lbgen.model import Fleet
-    from lbgen.targets.program import Ask, Checks
+    from collections.abc import Iterator
 
 _LINE = re.compile(r"^\[(?P<level>[A-Z]+)\]\s+\(\d+\) : (?:config : )?(?P<text>.*)$")
 _PLACE = re.compile(r"^(?:parsing )?\[(?P<file>[^\]\s]+):(?P<line>\d+)\]\s*(?:: )?")
 _SUMMARIES = ("Error(s) found in configuration file", "Fatal errors found in configuration")
 
 
-class HaproxyChecks:
+class HaproxyChecks(Checks):
     """Knows ``haproxy -c``, which opens nothing but the files that the configuration names (seen on 2.6)."""
-
-    opens = False
-
-    def stand_in(self, fleet: Fleet, folder: Path, ask: Ask) -> Fleet:
-        """Return the fleet as it is."""
-        del folder, ask
-        return fleet
-
-    def whole(self, fleet: Fleet, folder: Path) -> Fleet:
-        """Return the fleet as it is."""
-        del folder
-        return fleet
 
     def messages(self, output: str) -> Iterator[Message]:
         """Yield warnings and alerts, each with the lines that follow it."""
@@ -46,15 +30,6 @@ class HaproxyChecks:
                 place["file"] if place else "",
                 int(place["line"]) if place else 0,
             )
-
-    def lacking(self, messages: Sequence[Message]) -> str:
-        """Return nothing: HAProxy loads no modules."""
-        del messages
-        return ""
-
-    def without(self, fleet: Fleet) -> Fleet:
-        """Return the fleet as it is."""
-        return fleet
 
 
 def _entries(output: str) -> Iterator[tuple[str, str]]:
@@ -72,4 +47,4 @@ def _entries(output: str) -> Iterator[tuple[str, str]]:
         yield level, " ".join(entry)
 
 
-CHECKS: Checks = HaproxyChecks()
+CHECKS = HaproxyChecks()

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from lbgen.targets.program import Program
 from lbgen.vocabulary import Version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from lbgen.targets.program import Ask, Program
+    from lbgen.targets.program import Ask
 
 
-class HaproxyProgram:
+class HaproxyProgram(Program):
     """``haproxy``."""
 
     name = "haproxy"
@@ -25,8 +26,6 @@ class HaproxyProgram:
     # connections that wait in between (3.2).
     settle_s = 1.0
     master_socket = True
-    levels: Mapping[str, tuple[str, ...]] = {}
-    as_root = ()
 
     def image(self, version: Version) -> str:
         """Return the official image of a version."""
@@ -56,4 +55,4 @@ class HaproxyProgram:
         return ["-c", "-f", str(main_file)]
 
 
-PROGRAM: Program = HaproxyProgram()
+PROGRAM = HaproxyProgram()

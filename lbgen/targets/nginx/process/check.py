@@ -6,21 +6,21 @@ import re
 from typing import TYPE_CHECKING
 
 from lbgen.targets.nginx.process.program import TEMPORARY
-from lbgen.targets.program import Message
+from lbgen.targets.program import Checks, Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from lbgen.model import Fleet, TargetSettings
-    from lbgen.targets.program import Ask, Checks
+    from lbgen.targets.program import Ask
 
 _LINE = re.compile(r"^(?:nginx: |[0-9/]+ [0-9:]+ )\[(?P<level>\w+)\] (?:\d+#\d+: )?(?P<text>.*)$")
 _PLACE = re.compile(r" in (?P<file>\S+):(?P<line>\d+)$")
 _ERROR_LEVELS = {"emerg", "alert", "crit", "error"}
 
 
-class NginxChecks:
+class NginxChecks(Checks):
     """Knows ``nginx -t``, which opens listeners, logs and its pid file, and makes its temporary folders."""
 
     opens = True
@@ -38,11 +38,6 @@ class NginxChecks:
         )
         level = (*settings.raw.get("http", ()), *lines)
         return _with(fleet, settings._replace(raw={**settings.raw, "http": level}))
-
-    def whole(self, fleet: Fleet, folder: Path) -> Fleet:
-        """Return the fleet as it is."""
-        del folder
-        return fleet
 
     def messages(self, output: str) -> Iterator[Message]:
         """Yield warnings and errors; NGINX stops at the first error."""
@@ -78,4 +73,4 @@ def _with(fleet: Fleet, changed: TargetSettings) -> Fleet:
     return fleet._replace(targets=targets)
 
 
-CHECKS: Checks = NginxChecks()
+CHECKS = NginxChecks()

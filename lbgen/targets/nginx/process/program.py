@@ -5,27 +5,25 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from lbgen.targets.program import Program
 from lbgen.vocabulary import Version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from lbgen.targets.program import Ask, Program
+    from lbgen.targets.program import Ask
 
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 """What its folders of temporary files are for; it makes all of them when it starts."""
 
 
-class NginxProgram:
+class NginxProgram(Program):
     """``nginx``."""
 
     name = "nginx"
     user = 101
     stop_signal = "QUIT"
-    reload_signal = "HUP"
-    settle_s = 0.0
-    master_socket = False
     # Its image's user may write to /tmp alone.
     levels = {"http": tuple(f"{name}_temp_path /tmp/{name};" for name in TEMPORARY)}  # noqa: RUF012 - constant
     # Its workers become nobody, and the folders nobody's.
@@ -39,11 +37,6 @@ class NginxProgram:
         """Return the version that ``nginx -v`` names."""
         found = re.search(r"version: \w+/(\d+\.\d+\.\d+)", ask(["-v"]))
         return Version.parse(found[1]) if found else None
-
-    def package(self, ask: Ask) -> str:
-        """Return nothing: NGINX names no package."""
-        del ask
-        return ""
 
     def in_foreground(self, main_file: Path) -> Sequence[str]:
         """Return the arguments that keep it in the foreground, its pid file in the folder."""
@@ -62,4 +55,4 @@ class NginxProgram:
         return ["-t", *early_log, "-c", str(main_file), "-g", f"pid {main_file.parent}/stand-ins.pid;"]
 
 
-PROGRAM: Program = NginxProgram()
+PROGRAM = NginxProgram()
