@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lbgen.audit import audit
-from lbgen.audit.reference import page
 from lbgen.audit.registry import AUDIT_RULES
 from lbgen.audit.rule import Running
 from lbgen.codes import CODES
 from lbgen.fleet.rules import RULES
 from lbgen.readers.files import read_configurations
 from lbgen.vocabulary import Version
+from tests.pages.audit import page
 
 if TYPE_CHECKING:
     from lbgen.problems import Problem

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lbgen.cli.app import COMMANDS
-from lbgen.cli.help.reference import page
+from tests.pages.commands import page
 
 if TYPE_CHECKING:
     import pytest

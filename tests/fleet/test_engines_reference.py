@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lbgen.engines import ENGINES
-from lbgen.fleet.written.engines_reference import engines_markdown
+from tests.pages.engines import engines_markdown
 
 if TYPE_CHECKING:
     import pytest

@@ -16,11 +16,11 @@ from lbgen.fields import INVALID, MapOf, Struct
 from lbgen.fields.walk import keys
 from lbgen.fleet.schema import FLEET, json_schema
 from lbgen.fleet.text.source import Source, read
-from lbgen.fleet.written.reference import STRATEGY_KEY, reference_markdown
 from lbgen.strategies.registry import STRATEGIES
 from lbgen.targets.registry import TARGETS
 from tests.fleet.documents import leaves, places
 from tests.fleet.reading import SMALL, loaded
+from tests.pages.fleet_file import STRATEGY_KEY, reference_markdown
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

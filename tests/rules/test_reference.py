@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lbgen.fleet.rules import RULES
-from lbgen.fleet.rules.reference import page
+from tests.pages.rules import page
 
 if TYPE_CHECKING:
     import pytest

@@ -11,13 +11,13 @@ from lbgen.fields.walk import keys
 from lbgen.fleet.load import load
 from lbgen.fleet.schema import FLEET
 from lbgen.fleet.text.source import Source
-from lbgen.fleet.written.reference import _support
 from lbgen.render import FLEET_FILE, render
 from lbgen.secret_values import RealSecrets
 from lbgen.targets.envoy import ENVOY
 from lbgen.targets.envoy.limitations.limits import WHEN
 from lbgen.targets.envoy.limitations.support import LIMITS, RENDERED, understood
 from lbgen.vocabulary import Support
+from tests.pages.fleet_file import _support
 from tests.test_golden import SECRETS
 
 KEYS = [key.path for key in keys(FLEET) if not key.path.startswith("targets")]

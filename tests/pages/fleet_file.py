@@ -1,6 +1,6 @@
 """The reference page of the fleet file, printed from the field table and from what each target makes of it.
 
-``pytest tests/fleet --update-golden`` writes it anew, ``python -m lbgen.fleet.written.reference`` shows it.
+``pytest tests/fleet --update-golden`` writes it anew, ``python -m tests.pages.fleet_file`` shows it.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _default(field: Field) -> str:
     return f"`{_compact(field.kind.written(field.default))}`"
 
 
-def _compact(value: Any) -> str:  # noqa: ANN401 - whatever a fleet file can hold
+def _compact(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
