@@ -117,6 +117,11 @@ class Retry(NamedTuple):
     within: int | None
     replay_posts: bool
 
+    @property
+    def repeats(self) -> bool:
+        """True: something is tried again after the request has reached a server."""
+        return bool(self.attempts) and any(reason != "connect" for reason in self.on)
+
 
 class Keepalive(NamedTuple):
     """Idle connections that are kept open to the servers."""
@@ -196,6 +201,16 @@ class Pool(NamedTuple):
     def cap(self, server: Server) -> int | None:
         """Return the most requests in flight that a server of this pool takes."""
         return self.max_in_flight if server.max_in_flight is None else server.max_in_flight
+
+    @property
+    def capped(self) -> bool:
+        """True: a server may have as many requests in flight as it takes."""
+        return self.max_in_flight is not None or any(one.max_in_flight is not None for one in self.servers)
+
+    @property
+    def has_servers(self) -> bool:
+        """True: there is something that could serve, if only a name that is looked up."""
+        return bool(self.servers) or bool(self.discover and self.discover.dns)
 
 
 class ListenerTls(NamedTuple):
@@ -314,6 +329,16 @@ class Match(NamedTuple):
     websocket: bool | None = None
 
     @property
+    def reads_text(self) -> bool:
+        """True: the text of a request's body decides, not only its length."""
+        return bool(self.models) or bool(self.form) or self.max_tokens_over is not None
+
+    @property
+    def reads_body(self) -> bool:
+        """True: the body has to be there before the route can be told."""
+        return self.reads_text or self.prompt_over is not None or self.prompt_under is not None
+
+    @property
     def conditions(self) -> int:
         """How many conditions there are beside the path: of routes with equal paths, more go first."""
         single = (
@@ -392,6 +417,11 @@ class Listener(NamedTuple):
     routes: tuple[Route, ...]
     status: Status
     path: Path
+
+    @property
+    def pools(self) -> tuple[str, ...]:
+        """The names of the pools that its routes lead to, each once."""
+        return tuple(dict.fromkeys(name for route in self.routes for name in route.pools))
 
     def tunnels(self, route: Route) -> bool:
         """Tell whether WebSocket handshakes that take this route are passed on."""
@@ -498,6 +528,10 @@ class Fleet(NamedTuple):
             if pool.name == name:
                 return pool
         raise KeyError(name)
+
+    def pools_of(self, listener: Listener) -> tuple[Pool, ...]:
+        """Return the pools that a listener's routes lead to, each once."""
+        return tuple(map(self.pool, listener.pools))
 
     def target(self, name: str) -> TargetSettings:
         """Return the settings of this target; raises `KeyError`."""

@@ -182,7 +182,7 @@ def ready_listeners(fleet: Fleet, target: str) -> frozenset[str]:
 
 def _has_servers(fleet: Fleet, listener: Listener) -> bool:
     """Tell whether the pools behind a listener have servers in rotation, as many as its probe asks for."""
-    pools = [fleet.pool(name) for route in listener.routes for name in route.pools]
+    pools = fleet.pools_of(listener)
     serve = [bool(pool.discover) or any(one.state is State.UP for one in pool.servers) for pool in pools]
     return any(serve) if listener.status.when == "any_pool" else all(serve)
 

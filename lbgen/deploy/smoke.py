@@ -55,7 +55,7 @@ def smoke_for(fleet: Fleet, path: str, model: str | None, secrets: Secrets) -> S
 
 def _first_model(fleet: Fleet) -> str:
     """Return a model that a route of the first listener leads to and that is no pattern."""
-    pools = [fleet.pool(name) for route in fleet.listeners[0].routes for name in route.pools]
+    pools = fleet.pools_of(fleet.listeners[0])
     return next((name for pool in pools for name in pool.models if not set(name) & set("*?[")), "default")
 
 

@@ -47,7 +47,7 @@ def asked_pool(fleet: Fleet, name: str | None) -> Pool:
 
 def first_served(fleet: Fleet) -> Pool | None:
     """Return the first pool that has servers and a route; None when there is none."""
-    routed = {name for listener in fleet.listeners for route in listener.routes for name in route.pools}
+    routed = {name for listener in fleet.listeners for name in listener.pools}
     return next((pool for pool in fleet.pools if pool.servers and pool.name in routed), None)
 
 

@@ -55,7 +55,7 @@ def targets_that(fleet: Fleet, can: Callable[[Abilities], bool]) -> list[Target]
 
 def routed_pools(listener: Listener) -> set[str]:
     """Return the names of the pools that requests to this listener can reach."""
-    names = {name for route in listener.routes for name in route.pools}
+    names = set(listener.pools)
     if listener.acme and listener.acme.pool:
         names.add(listener.acme.pool)
     return names

@@ -66,11 +66,9 @@ def _is_refused(fleet: Fleet) -> bool:
     )
 
 
-def _capped(pool: Pool) -> bool:
+def _waits(pool: Pool) -> bool:
     """Tell whether requests may have to wait for servers of this pool."""
-    if kv_of(pool):
-        return True  # its agent finds the caps
-    return pool.max_in_flight is not None or any(server.max_in_flight is not None for server in pool.servers)
+    return pool.capped or kv_of(pool) is not None  # its agent finds the caps
 
 
 def pack_without_cap(fleet: Fleet) -> Iterator[Finding]:
@@ -100,7 +98,7 @@ def queue_without_cap(fleet: Fleet) -> Iterator[Finding]:
         return
     for pool in fleet.pools:
         place = (*pool.path, "queue")
-        if not _capped(pool) and fleet.origins.written(place):
+        if not _waits(pool) and fleet.origins.written(place):
             yield Finding(
                 place, f"no server of '{pool.name}' has a cap, so that nothing ever waits in this queue"
             )
@@ -108,7 +106,7 @@ def queue_without_cap(fleet: Fleet) -> Iterator[Finding]:
 
 def priority_without_queue(fleet: Fleet) -> Iterator[Finding]:
     """Find priorities where no pool queues."""
-    if any(_capped(pool) for pool in fleet.pools):
+    if any(_waits(pool) for pool in fleet.pools):
         return
     message = "priorities order the requests that wait, and no pool has a cap that would make one wait"
     for client in fleet.clients:

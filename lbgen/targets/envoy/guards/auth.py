@@ -10,7 +10,7 @@ from lbgen.model import Secret
 from lbgen.strategies.session import session_of
 from lbgen.targets.envoy.guards.access import networks_of
 from lbgen.targets.envoy.language.words import Node, header, socket, typed
-from lbgen.targets.envoy.listeners.filters import lua, pools_of
+from lbgen.targets.envoy.listeners.filters import lua
 from lbgen.targets.envoy.pools.server_tls import verified
 from lbgen.targets.envoy.pools.strategies import key_header
 from lbgen.units import Address
@@ -97,7 +97,7 @@ def external_changes(made: Assembly, listener: Listener) -> tuple[list[Node], li
 
 def _by_client(made: Assembly, listener: Listener) -> Iterator[bool]:
     yield any(len(route.split) > 1 and route.split_by == "client" for route in listener.routes)
-    for pool in pools_of(made.fleet, listener):
+    for pool in made.fleet.pools_of(listener):
         by = session_of(pool)
         yield bool(by and by.client)
 

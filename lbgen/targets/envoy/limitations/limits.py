@@ -8,9 +8,7 @@ from lbgen.strategies.prefix import prefix_of
 from lbgen.strategies.session import session_of
 from lbgen.targets.common.listeners import groups
 from lbgen.targets.envoy.limitations.support import LIMITS, OPEN, understood
-from lbgen.targets.envoy.pools.retries import repeats
 from lbgen.targets.envoy.pools.strategies import hash_policies, hashes, inserts, refusal
-from lbgen.targets.envoy.routes.conditions import reads_body
 from lbgen.targets.verdicts import Verdicts
 from lbgen.vocabulary import Support
 
@@ -207,7 +205,7 @@ def _syslog(fleet: Fleet) -> Iterator[Path]:
 
 
 def _logged_bodies(fleet: Fleet) -> Iterator[Path]:
-    deciding = [any(reads_body(route.match) for route in one.routes) for one in fleet.listeners]
+    deciding = [any(route.match.reads_body for route in one.routes) for one in fleet.listeners]
     if fleet.logs.asks("model", "max_tokens") and not all(deciding):
         yield ("logs", "fields")
 
@@ -219,7 +217,7 @@ WHEN: Mapping[str, Callable[[Fleet], Iterator[Path]]] = {
         "warmup", lambda fleet, pool: bool(pool.warmup) and hashes(pool, fleet.target("envoy"))
     ),
     "resets_apart": _of("retry.on", _resets_apart),
-    "replayed": _of("retry.replay_posts", lambda _fleet, pool: pool.retry.replay_posts and repeats(pool)),
+    "replayed": _of("retry.replay_posts", lambda _, pool: pool.retry.replay_posts and pool.retry.repeats),
     "short_idle": _of("timeouts.idle", _short_idle),
     "static_names": _of("dns.mode", _static_names),
     "mixed_sockets": _of("servers", _mixed_sockets),

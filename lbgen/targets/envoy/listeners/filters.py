@@ -16,7 +16,7 @@ from lbgen.targets.envoy.language.words import Node, data, typed
 from lbgen.targets.envoy.pools.strategies import inserts
 
 if TYPE_CHECKING:
-    from lbgen.model import Fleet, Listener, Pool
+    from lbgen.model import Fleet, Listener
     from lbgen.targets.envoy.assembly import Assembly
 
 AUTH, BODY, INSERT, CORS = "lb.auth", "lb.body", "lb.session", "envoy.filters.http.cors"
@@ -46,7 +46,7 @@ def filters(made: Assembly, listeners: tuple[Listener, ...]) -> list[Node]:
     found += late
     if any(reads_bodies(made.fleet, listener) for listener in listeners):
         found.append(_script(made, BODY_SCRIPT))
-    pools = [pool for listener in listeners for pool in pools_of(made.fleet, listener)]
+    pools = [pool for listener in listeners for pool in made.fleet.pools_of(listener)]
     if guards_pools(made.fleet, pools):
         found.append(access_filter())
     if any(map(inserts, pools)):
@@ -65,25 +65,10 @@ def filters(made: Assembly, listeners: tuple[Listener, ...]) -> list[Node]:
 EXCEPT, ADDRESSES = "lb.except", "lb.addresses"
 
 
-def pools_of(fleet: Fleet, listener: Listener) -> tuple[Pool, ...]:
-    """Return the pools that a listener's routes lead to."""
-    names = dict.fromkeys(name for route in listener.routes for name in route.pools)
-    return tuple(fleet.pool(name) for name in names)
-
-
 def reads_bodies(fleet: Fleet, listener: Listener) -> bool:
     """Tell whether anything of a listener looks at bodies."""
-    for route in listener.routes:
-        match = route.match
-        if (
-            match.models
-            or match.form
-            or any(
-                size is not None for size in (match.prompt_over, match.prompt_under, match.max_tokens_over)
-            )
-        ):
-            return True
-    return any(reads_body(pool) for pool in pools_of(fleet, listener))
+    matches = any(route.match.reads_body for route in listener.routes)
+    return matches or any(map(reads_body, fleet.pools_of(listener)))
 
 
 def tunnels(listener: Listener) -> bool:

@@ -13,7 +13,7 @@ from lbgen.targets.envoy.listeners.filters import OFF
 from lbgen.targets.envoy.listeners.listeners import MANAGER, OLD
 from lbgen.targets.envoy.listeners.senders import strangers
 from lbgen.targets.envoy.listeners.status import ANY, any_cluster, asks_each, ready, ready_route, usable
-from lbgen.targets.envoy.pools.clusters import ADMIN, has_servers
+from lbgen.targets.envoy.pools.clusters import ADMIN
 from lbgen.targets.envoy.routes.own import ACME
 from lbgen.targets.envoy.routes.route_parts import answer, client_headers, live
 
@@ -124,10 +124,8 @@ def probing(made: Assembly) -> tuple[list[Node], list[Node]]:
 
 
 def _routed(made: Assembly) -> list[Pool]:
-    names = dict.fromkeys(
-        name for listener in made.fleet.listeners for route in listener.routes for name in route.pools
-    )
-    return [pool for pool in map(made.fleet.pool, names) if has_servers(pool)]
+    names = dict.fromkeys(name for listener in made.fleet.listeners for name in listener.pools)
+    return [pool for pool in map(made.fleet.pool, names) if pool.has_servers]
 
 
 def metrics_table(made: Assembly) -> Node:

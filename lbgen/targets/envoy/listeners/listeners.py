@@ -24,7 +24,6 @@ from lbgen.targets.envoy.listeners.filters import (
     EXCEPT,
     EXTERNAL,
     filters,
-    pools_of,
     reads_bodies,
     tunnels,
 )
@@ -140,7 +139,7 @@ def _manager(made: Assembly, sharing: tuple[Listener, ...], told: Node, tables: 
     """Return what reads requests of these listeners, and through which filters they go."""
     name = table_name(sharing)
     http2 = any(listener.http2 for listener in sharing)
-    pools = [pool for listener in sharing for pool in pools_of(made.fleet, listener)]
+    pools = [pool for listener in sharing for pool in made.fleet.pools_of(listener)]
     waits = [pool.timeouts for pool in pools] + [r.timeouts for one in sharing for r in one.routes]
     silent = [
         spelled(compared(path)) for one in sharing for path in (one.status.live, one.status.ready) if path

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from lbgen.targets.common.paths import compared
 from lbgen.targets.envoy.language.words import Node, typed
-from lbgen.targets.envoy.listeners.filters import pools_of
-from lbgen.targets.envoy.pools.clusters import has_servers
 from lbgen.targets.envoy.pools.retries import previous_hosts
 from lbgen.targets.envoy.routes.conditions import spelled
 
@@ -35,7 +33,7 @@ def asks_each(made: Assembly, listener: Listener) -> bool:
 
 def usable(made: Assembly, listener: Listener) -> list[Pool]:
     """Return the pools of a listener that could serve."""
-    return [pool for pool in pools_of(made.fleet, listener) if has_servers(pool)]
+    return [pool for pool in made.fleet.pools_of(listener) if pool.has_servers]
 
 
 def ready_filters(made: Assembly, listener: Listener, *, shared: bool) -> Iterator[Node]:
@@ -46,13 +44,13 @@ def ready_filters(made: Assembly, listener: Listener, *, shared: bool) -> Iterat
     headers = [{"name": ":path", "string_match": {"exact": spelled(compared(path))}}]
     if shared and listener.hosts:
         headers.append({"name": ":authority", "string_match": {"exact": listener.hosts[0]}})
-    yield ready(f"lb.ready.{listener.name}", pools_of(made.fleet, listener), headers)
+    yield ready(f"lb.ready.{listener.name}", made.fleet.pools_of(listener), headers)
 
 
 def ready(name: str, pools: Iterable[Pool], headers: list[Node]) -> Node:
     """Return a filter that answers 200 while each of the pools has a living server, and else 503."""
     # A cluster that there is not has no living server either. Less than 1 % would be none (1.36, 1.40).
-    least = {pool.name if has_servers(pool) else EMPTY: {"value": 1} for pool in pools}
+    least = {pool.name if pool.has_servers else EMPTY: {"value": 1} for pool in pools}
     node = typed(_CHECK, pass_through_mode=False, headers=headers)
     return {
         "name": name,

@@ -37,11 +37,6 @@ def by_name(pool: Pool) -> bool:
     return bool(pool.discover and pool.discover.dns) or any(server.address.is_name for server in pool.servers)
 
 
-def has_servers(pool: Pool) -> bool:
-    """Tell whether a pool has anything that could serve."""
-    return bool(pool.servers) or bool(pool.discover and pool.discover.dns)
-
-
 def hosts_told(pools: Iterable[Pool]) -> str:
     """Return the values of `Host` that servers get in place of the client's, each between commas."""
     names = dict.fromkeys(name for pool in pools for name in _hosts_told(pool))

@@ -14,11 +14,6 @@ _UNSENT = ("connect",)
 _SAFE = "GET|HEAD|OPTIONS|PUT|DELETE"
 
 
-def repeats(pool: Pool) -> bool:
-    """Tell whether anything is tried again after the request has reached a server."""
-    return bool(pool.retry.attempts) and any(reason not in _UNSENT for reason in pool.retry.on)
-
-
 def safe_methods() -> Node:
     """Return the condition on methods that do no work twice when they are sent twice."""
     return {"name": ":method", "string_match": regex(_SAFE)}

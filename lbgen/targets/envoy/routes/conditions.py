@@ -122,12 +122,6 @@ NAMED: Node = _metadata("model", {"string_match": regex(".+")})
 """The body names a model."""
 
 
-def reads_body(match: Match) -> bool:
-    """Tell whether a route's conditions are on the body."""
-    sizes = (match.prompt_over, match.prompt_under, match.max_tokens_over)
-    return bool(match.models or match.form) or any(size is not None for size in sizes)
-
-
 def asked_of_body(route: Route, logs: Logs) -> tuple[str, ...]:
     """Return what the script has to find for a route's conditions and the access log, in its words."""
     model = bool(route.match.models) or logs.asks("model")

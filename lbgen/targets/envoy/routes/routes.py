@@ -15,11 +15,10 @@ from lbgen.targets.envoy.listeners.filters import (
     SUBPATH,
     inserted,
     lua,
-    pools_of,
     takes_off,
 )
-from lbgen.targets.envoy.pools.clusters import has_servers, hosts_told, pool_headers
-from lbgen.targets.envoy.pools.retries import repeats, retry_policy, safe_methods, waits_again
+from lbgen.targets.envoy.pools.clusters import hosts_told, pool_headers
+from lbgen.targets.envoy.pools.retries import retry_policy, safe_methods, waits_again
 from lbgen.targets.envoy.pools.strategies import body_keys, hash_policies, hashes, inserts, key_header
 from lbgen.targets.envoy.routes.conditions import (
     NAMED,
@@ -28,7 +27,6 @@ from lbgen.targets.envoy.routes.conditions import (
     body_matches,
     header_matches,
     path_match,
-    reads_body,
     spelled,
 )
 from lbgen.targets.envoy.routes.own import own_routes
@@ -77,7 +75,7 @@ class _Taken:
 
     def nodes(self) -> Iterator[Node]:
         match = self.route.match
-        if reads_body(match):
+        if match.reads_body:
             yield self._reader()
         if self.opens and match.websocket is None and self.pools and not self._tunnels():
             yield answer(self._match([_WEBSOCKET]), ANSWERS["forbidden"], "No WebSockets here.")
@@ -88,7 +86,7 @@ class _Taken:
             return
         other = self._kind()
         pool = self.pools[0] if self.pools else None
-        if pool and repeats(pool) and not pool.retry.replay_posts:
+        if pool and pool.retry.repeats and not pool.retry.replay_posts:
             yield self._node([*other, safe_methods()], again=True)
         yield self._node(other)
 
@@ -145,7 +143,7 @@ class _Taken:
         return node | {"typed_per_filter_config": {**script, **later}}
 
     def _script(self, wanted: list[str], *, decides: bool) -> Node:
-        pools = pools_of(self.made.fleet, self.listener)
+        pools = self.made.fleet.pools_of(self.listener)
         kinds = {"ollama": {pool.engine for pool in pools}, "grpc": {pool.protocol for pool in pools}}
         more = {name: True for name, found in kinds.items() if name in found}
         return lua(wanted=",".join(wanted), most=self.listener.inspect_body, decides=decides, **more)
@@ -157,7 +155,7 @@ class _Taken:
         node: Node = {"name": route.name, "match": self._match(more)}
         if route.respond:
             return node | self._respond()
-        if not any(map(has_servers, self.pools)):
+        if not any(pool.has_servers for pool in self.pools):
             del node["name"]
             return answer(node["match"], ANSWERS["unavailable"], f"{self.pools[0].name} has no servers.")
         node["route"] = self._action(tunnel=tunnel, again=again, admin=admin)
@@ -266,7 +264,7 @@ class _Taken:
         # What is shared out is asked for by each share.
         found = {} if len(self.route.split) > 1 else access_of(self.made.fleet, self.pools, admin=admin)
         keyed = [pool for pool in self.pools if hashes(pool, self.made.settings) and body_keys(pool)]
-        if keyed and not reads_body(self.route.match):
+        if keyed and not self.route.match.reads_body:
             found[BODY] = self._script(list(body_keys(keyed[0])), decides=False)
         cookies = [inserts(pool) for pool in self.pools if inserts(pool)]
         if cookies:

@@ -21,7 +21,7 @@ from lbgen.targets.spec import Syntax
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lbgen.model import Fleet, Listener, Match, Pool
+    from lbgen.model import Fleet, Listener, Pool
     from lbgen.targets.haproxy.assembly import Assembly
     from lbgen.targets.haproxy.language.rules import Rules
 
@@ -39,20 +39,10 @@ _PER_TOKEN = 10
 """Milliseconds that a token is reckoned to take."""
 
 
-def looks_inside(match: Match) -> bool:
-    """Tell whether the text of the body decides, not only its length."""
-    return bool(match.models) or bool(match.form) or match.max_tokens_over is not None
-
-
-def needs_length(match: Match) -> bool:
-    """Tell whether the length of the body decides."""
-    return match.prompt_over is not None or match.prompt_under is not None
-
-
 def reads_body(fleet: Fleet, listener: Listener) -> bool:
     """Tell whether anything of a listener has to see bodies."""
-    matches = any(looks_inside(route.match) or needs_length(route.match) for route in listener.routes)
-    return matches or logs_text(fleet) or any(pool_reads(pool) for pool in _pools(fleet, listener))
+    matches = any(route.match.reads_body for route in listener.routes)
+    return matches or logs_text(fleet) or any(map(pool_reads, fleet.pools_of(listener)))
 
 
 def logs_text(fleet: Fleet) -> bool:
@@ -87,15 +77,10 @@ def pool_reads(pool: Pool) -> bool:
     return bool(_asked(pool)) or pool.queue.order == "shortest_first"
 
 
-def _pools(fleet: Fleet, listener: Listener) -> tuple[Pool, ...]:
-    names = dict.fromkeys(name for route in listener.routes for name in route.pools)
-    return tuple(fleet.pool(name) for name in names)
-
-
 def _wanted(fleet: Fleet, listener: Listener) -> tuple[str, ...]:
     """Return what the script is asked for, in its words."""
     matches = [route.match for route in listener.routes]
-    pools = _pools(fleet, listener)
+    pools = fleet.pools_of(listener)
     logs = fleet.logs
     wanted = ["model"] if logs.asks("model") or any(match.models for match in matches) else []
     if wanted and any(pool.engine == "ollama" for pool in pools):
@@ -150,7 +135,7 @@ def hidden_rules(rules: Rules, condition: str) -> None:
 
 def prompt_rules(rules: Rules, listener: Listener) -> None:
     """Add what the queues of a listener's pools make of what was read."""
-    pools = _pools(rules.made.fleet, listener)
+    pools = rules.made.fleet.pools_of(listener)
     if any(pool.queue.order == "shortest_first" for pool in pools):
         _cost_rules(rules)
 

@@ -9,7 +9,6 @@ from lbgen.targets.haproxy.features import FEATURES, has
 from lbgen.targets.haproxy.guards.admission import BUILT_IN_COUNTERS, bounds
 from lbgen.targets.haproxy.inspection.buffers import REWRITE, buffer_size
 from lbgen.targets.haproxy.listeners.binds import differ_in_tls
-from lbgen.targets.haproxy.pools.retries import replays
 from lbgen.targets.haproxy.pools.strategies import refusal
 from lbgen.targets.verdicts import Verdicts
 from lbgen.units import format_duration
@@ -82,7 +81,7 @@ def _retry(said: Verdicts, fleet: Fleet, pool: Pool, version: Version) -> None:
 
 
 def _replay(said: Verdicts, fleet: Fleet, pool: Pool) -> None:
-    if not replays(pool) or not pool.retry.replay_posts:
+    if not pool.retry.repeats or not pool.retry.replay_posts:
         return
     # Seen on 2.6 to 3.2: what does not fit the buffer is gone once it was sent.
     said.degraded(

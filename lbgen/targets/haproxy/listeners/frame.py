@@ -39,8 +39,7 @@ def client_timeout(made: Assembly, listeners: tuple[Listener, ...]) -> int:
 
     HAProxy counts a client's silence also while it waits for tokens (seen on 2.6).
     """
-    pools = {name for listener in listeners for route in listener.routes for name in route.pools}
-    waits = [server_timeout(made.fleet.pool(name).timeouts) for name in pools]
+    waits = [server_timeout(pool.timeouts) for one in listeners for pool in made.fleet.pools_of(one)]
     waits += [server_timeout(route.timeouts) for listener in listeners for route in listener.routes]
     waits += [listener.timeouts.body for listener in listeners]
     return max(waits, default=0) or 600_000

@@ -31,7 +31,7 @@ def metrics_frontend(made: Assembly) -> Iterator[Frontend]:
     rules = Rules(made, made.fleet.listeners)
     rules.add("http-request set-var(txn.lb_path) path")
     rules.add(ok_rule(live_body(made.fleet.digest)), "{ var(txn.lb_path) -m str /live }")
-    pools = {name: True for each in made.fleet.listeners for route in each.routes for name in route.pools}
+    pools = dict.fromkeys(name for listener in made.fleet.listeners for name in listener.pools)
     ready_rules(rules, "{ var(txn.lb_path) -m str /ready }", tuple(pools), "any_pool")
     allowed = metrics.allow
     if not allowed and all(_is_loopback(bind.host) for bind in metrics.binds):

@@ -8,7 +8,6 @@ from lbgen.targets.common.answers import OK_BODY, live_body
 from lbgen.targets.common.paths import compared
 from lbgen.targets.haproxy.language.quoting import quote
 from lbgen.targets.haproxy.language.words import refuse
-from lbgen.targets.haproxy.pools.backends import has_servers
 
 if TYPE_CHECKING:
     from lbgen.model import Listener
@@ -40,7 +39,6 @@ def any_host_rules(rules: Rules) -> None:
 def status_rules(rules: Rules, listener: Listener) -> None:
     """Add the answers of the listener's probes, which stay out of the access log."""
     status = listener.status
-    pools = tuple(dict.fromkeys(name for route in listener.routes for name in route.pools))
     if status.live or status.ready:
         rules.why("Probes, which stay out of the access log.")
     if status.live:
@@ -52,12 +50,12 @@ def status_rules(rules: Rules, listener: Listener) -> None:
         tested = ("var(txn.lb_decoded) -m str", (compared(status.ready),))
         ready = rules.acl(tested, name=rules.unique("is_ready"))
         rules.add("http-request set-log-level silent", ready)
-        ready_rules(rules, ready, pools, status.when)
+        ready_rules(rules, ready, listener.pools, status.when)
 
 
 def ready_rules(rules: Rules, asked: str, pools: tuple[str, ...], when: str) -> None:
     """Add the answer whether the pools (any, or all of them) have a server in rotation."""
-    usable = [name for name in pools if has_servers(rules.made.fleet.pool(name))]
+    usable = [name for name in pools if rules.made.fleet.pool(name).has_servers]
     if usable and (when == "any_pool" or len(usable) == len(pools)):
         living = [f"{{ nbsrv({name}) gt 0 }}" for name in usable]
         for conditions in [living] if when == "all_pools" else [[one] for one in living]:

@@ -14,7 +14,7 @@ from lbgen.targets.haproxy.language.words import duration, refuse, server_addres
 from lbgen.targets.haproxy.pools.checks import check_lines
 from lbgen.targets.haproxy.pools.learned import hashed_rules, learned_rules, sticks
 from lbgen.targets.haproxy.pools.names import resolvers_name
-from lbgen.targets.haproxy.pools.retries import replays, retry_lines, retry_rules
+from lbgen.targets.haproxy.pools.retries import retry_lines, retry_rules
 from lbgen.targets.haproxy.pools.server_tls import tls_words
 from lbgen.targets.haproxy.pools.sessions import session_rules
 from lbgen.targets.haproxy.pools.strategies import balance, server_ids, weight_scale
@@ -43,15 +43,10 @@ def numbered_routes(made: Assembly) -> Iterator[tuple[int, Route]]:
     return enumerate(routes, 1)
 
 
-def has_servers(pool: Pool) -> bool:
-    """Tell whether a pool has anything that could serve."""
-    return bool(pool.servers) or bool(pool.discover and pool.discover.dns)
-
-
 def _backend(made: Assembly, pool: Pool, numbered: tuple[tuple[int, Route], ...]) -> Backend:
     name = Syntax(pool.name)
     raw = syntax(*made.settings.raw.get("backend", ()))
-    if not has_servers(pool):
+    if not pool.has_servers:
         return Backend(name, (), syntax(refuse("unavailable")), (), raw=raw)
     common = " ".join(_server_words(made, pool))
     dynamic = bool(pool.discover and pool.discover.dns)
@@ -76,7 +71,7 @@ def _settings(made: Assembly, pool: Pool) -> Iterator[str]:
         yield f"timeout tunnel {duration(pool.timeouts.tunnel or 3_600_000)}"
     yield from retry_lines(pool, made.settings)
     yield from check_lines(made, pool)
-    if pool.request_buffering and not (replays(pool) and pool.retry.replay_posts):
+    if pool.request_buffering and not (pool.retry.repeats and pool.retry.replay_posts):
         # As much of it as a buffer holds.
         yield "option http-buffer-request"
     if pool.keepalive is None or pool.keepalive.idle == 0:
@@ -144,8 +139,7 @@ def backend_host(pool: Pool) -> str:
 
 def _queues(pool: Pool) -> bool:
     """Tell whether requests may ever wait here."""
-    capped = any(pool.cap(server) for server in pool.servers) or (pool.discover and pool.max_in_flight)
-    return bool(capped) or kv_of(pool) is not None  # its agent sets caps while HAProxy runs
+    return pool.capped or kv_of(pool) is not None  # its agent sets caps while HAProxy runs
 
 
 def _queue_rules(pool: Pool) -> Iterator[str]:

@@ -35,17 +35,12 @@ def retry_lines(pool: Pool, settings: TargetSettings) -> Iterator[str]:
     yield "option redispatch 1"
     if words != ["conn-failure"]:  # HAProxy's default
         yield f"retry-on {' '.join(words)}"
-    if replays(pool) and pool.retry.replay_posts:
+    if pool.retry.repeats and pool.retry.replay_posts:
         # Only what is still in the buffer can be sent again (seen: larger bodies are never retried).
         yield "option http-buffer-request"
 
 
 def retry_rules(pool: Pool) -> Iterator[str]:
     """Yield the rule that keeps a request that was already sent from being sent twice."""
-    if replays(pool) and not pool.retry.replay_posts:
+    if pool.retry.repeats and not pool.retry.replay_posts:
         yield "http-request disable-l7-retry if { method POST PATCH LOCK }"
-
-
-def replays(pool: Pool) -> bool:
-    """Tell whether anything is retried after the request has reached a server."""
-    return bool(pool.retry.attempts) and any(reason != "connect" for reason in pool.retry.on)

@@ -27,8 +27,7 @@ def response_rules(rules: Rules, listener: Listener) -> None:
 
 def _special(made: Assembly, listener: Listener) -> set[str]:
     """Return the names, in small letters, of headers of which a pool or a route of the listener says more."""
-    pools = {name for route in listener.routes for name in route.pools}
-    changes = [made.fleet.pool(name).response_headers for name in pools]
+    changes = [pool.response_headers for pool in made.fleet.pools_of(listener)]
     changes += [route.response_headers for route in listener.routes]
     return {name.lower() for change in changes for name in (*change.remove, *change.set)}
 

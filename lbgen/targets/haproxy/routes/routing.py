@@ -14,8 +14,6 @@ from lbgen.targets.haproxy.inspection.bodies import (
     Reader,
     hidden_rules,
     logs_text,
-    looks_inside,
-    needs_length,
     pool_reads,
     prompt_rules,
     variable,
@@ -45,16 +43,16 @@ def route_rules(rules: Rules, listener: Listener) -> None:
     for candidate in candidates(listener):
         match = listener.routes[candidate.order].match
         conditions = (*_path(rules, candidate), *_others(rules, match))
-        if looks_inside(match) or needs_length(match):
+        if match.reads_body:
             reader.read(_UNDECIDED, *conditions)
-        if looks_inside(match):
+        if match.reads_text:
             # Never the wrong pool: what cannot be read is refused, whatever would fit after this.
             rules.add("http-request set-var(txn.lb_route) int(0)", _UNDECIDED, *conditions, HIDDEN)
         inside = (*conditions, *_inside(rules, match))
         rules.add(f"http-request set-var(txn.lb_route) int({numbers[candidate.order]})", _UNDECIDED, *inside)
         if not inside:
             break
-    if any(looks_inside(route.match) for route in listener.routes):
+    if any(route.match.reads_text for route in listener.routes):
         hidden_rules(rules, taken(0))
     _answer_no_route(rules, listener)
     readers = [number for order, number in numbers.items() if _reads_late(rules.made, listener.routes[order])]
@@ -89,7 +87,7 @@ def _numbers(made: Assembly, listener: Listener) -> dict[int, int]:
 
 def _reads_late(made: Assembly, route: Route) -> bool:
     """Tell whether a body that nothing was read of before the route was chosen has to be read then."""
-    early = looks_inside(route.match) or needs_length(route.match)
+    early = route.match.reads_body
     late = logs_text(made.fleet) or any(pool_reads(made.fleet.pool(name)) for name in route.pools)
     return not early and bool(route.pools) and late
 

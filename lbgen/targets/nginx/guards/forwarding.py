@@ -8,7 +8,7 @@ from lbgen.targets.common.claims import CLAIMS
 from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.language.quoting import regex_word
 from lbgen.targets.nginx.language.words import variable
-from lbgen.targets.nginx.routes.conditions import header_variable, looks_inside
+from lbgen.targets.nginx.routes.conditions import header_variable
 from lbgen.targets.spec import Syntax
 
 if TYPE_CHECKING:
@@ -85,5 +85,5 @@ def _deciding(made: Assembly, listener: Listener) -> Iterator[str]:
         yield from route.match.headers
         if route.split_by.startswith("header:"):
             yield route.split_by.removeprefix("header:")
-    if any(looks_inside(route.match) for route in listener.routes):
+    if any(route.match.reads_text for route in listener.routes):
         yield "Content-Encoding"

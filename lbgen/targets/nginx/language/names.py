@@ -32,18 +32,7 @@ def probe_names(fleet: Fleet) -> Mapping[str, Syntax]:
         return {}
     own = [pool.name for pool in fleet.pools]
     made = slugs([*own, *(f"{name} ready" for name in own)], keep="_")
-    return {
-        pool.name: made[f"{pool.name} ready"] for pool in fleet.pools if has_servers(pool) and _capped(pool)
-    }
-
-
-def _capped(pool: Pool) -> bool:
-    return pool.max_in_flight is not None or any(server.max_in_flight for server in pool.servers)
-
-
-def has_servers(pool: Pool) -> bool:
-    """Tell whether a pool has anything that an upstream block could list."""
-    return bool(pool.servers) or bool(pool.discover and pool.discover.dns)
+    return {pool.name: made[f"{pool.name} ready"] for pool in fleet.pools if pool.has_servers and pool.capped}
 
 
 def serving(pool: Pool) -> tuple[Server, ...]:

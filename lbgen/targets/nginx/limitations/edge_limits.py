@@ -73,8 +73,7 @@ def _explained(fleet: Fleet, verdicts: Verdicts) -> None:
 
 def _decided(fleet: Fleet, listener: Listener) -> bool:
     settings = fleet.target("nginx")
-    names = {name for route in listener.routes for name in route.pools}
-    pools = [pool for pool in fleet.pools if pool.name in names and prefix_of(pool)]
+    pools = [pool for pool in fleet.pools_of(listener) if prefix_of(pool)]
     return any(homes_of(fleet, pool, settings) is Homes.SCRIPT for pool in pools)
 
 

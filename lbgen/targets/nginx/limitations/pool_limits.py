@@ -11,7 +11,6 @@ from lbgen.targets.nginx.features import FEATURES, has
 from lbgen.targets.nginx.pools.affinity import Homes, homes_of
 from lbgen.targets.nginx.pools.proxying import read_timeout, retries_statuses
 from lbgen.targets.nginx.pools.strategies import refusal
-from lbgen.targets.nginx.routes.conditions import needs_body
 from lbgen.units import format_duration, is_ip
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def _bounds(fleet: Fleet, verdicts: Verdicts, pool: Pool) -> None:
         reason = "has no effect: without njs a home keeps its requests until it is at max_in_flight"
         hint = f"declare modules: [njs] (NGINX {FEATURES['njs_counts'].since}), or {HAPROXY}"
         verdicts.degraded(f"strategy.{key}", (*pool.path, "strategy", key), reason, hint)
-    if not written and not has(fleet.target("nginx").version, "sticky") and not _capped(pool):
+    if not written and not has(fleet.target("nginx").version, "sticky") and not pool.capped:
         reason = "does not limit a server's load: before NGINX 1.29.6 a hot prefix stays where its hash is"
         verdicts.degraded("strategy", (*pool.path, "strategy"), reason, f"write max_in_flight; or {HAPROXY}")
 
@@ -55,17 +54,13 @@ def _promises(fleet: Fleet, verdicts: Verdicts) -> None:
             continue
         key = next(key for key in ("learn", "insert", "strict") if getattr(by, key))
         path = (*pool.path, "strategy", key)
-        if _capped(pool):
+        if pool.capped:
             reason = "cannot be kept with max_in_flight: a full server's request goes to another, or gets 503"
             verdicts.refused(f"strategy.{key}", path, reason, f"remove max_in_flight; or {HAPROXY}")
         elif not has(settings.version, "sticky"):
             since = FEATURES["sticky"].since
             reason = f"ends for some sessions when servers are added: before NGINX {since} it is a hash"
             verdicts.degraded(f"strategy.{key}", path, reason, HAPROXY)
-
-
-def _capped(pool: Pool) -> bool:
-    return pool.max_in_flight is not None or any(server.max_in_flight for server in pool.servers)
 
 
 def _protection(fleet: Fleet, verdicts: Verdicts) -> None:
@@ -225,7 +220,7 @@ def _buffering(fleet: Fleet, verdicts: Verdicts) -> None:
 
 def _read_by_route(fleet: Fleet, pool: Pool) -> bool:
     routes = (route for listener in fleet.listeners for route in listener.routes)
-    return any(needs_body(route.match) for route in routes if pool.name in route.pools)
+    return any(route.match.reads_body for route in routes if pool.name in route.pools)
 
 
 RULES: tuple[Callable[[Fleet, Verdicts], None], ...] = (

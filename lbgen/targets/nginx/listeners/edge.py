@@ -226,14 +226,13 @@ def _occasions(made: Assembly, listener: Listener) -> tuple[str, ...]:
         *(ADMIN if _guarded(made, listener) else ()),
         *(KEYS if auth_asked or raw else ()),
         *(LIMITS if raw or any(limit_lines(made, listener)) else ()),
-        *(MODELS if any(map(conditions.looks_inside, matches)) else ()),
+        *(MODELS if any(match.reads_text for match in matches) else ()),
     )
 
 
 def _guarded(made: Assembly, listener: Listener) -> bool:
     """Tell whether a pool of the listener has admin paths that are refused."""
-    pools = (made.fleet.pool(name) for route in listener.routes for name in route.pools)
-    return any(not pool.admin.open for pool in pools)
+    return any(not pool.admin.open for pool in made.fleet.pools_of(listener))
 
 
 def _unauthorized(made: Assembly, listener: Listener, frame: Frame) -> Iterator[Location]:

@@ -9,7 +9,7 @@ from lbgen.targets.nginx.errors import ALWAYS, KEYS, PROXIED, error_locations, e
 from lbgen.targets.nginx.language.quoting import escape_regex, regex_word
 from lbgen.targets.nginx.language.words import size
 from lbgen.targets.nginx.listeners.binds import listen_lines
-from lbgen.targets.nginx.listeners.status import live_location, ready_locations, routed_pools
+from lbgen.targets.nginx.listeners.status import live_location, ready_locations
 from lbgen.targets.nginx.views import Answer, Check, Location, Map, Pair, Site
 from lbgen.targets.spec import Syntax
 
@@ -82,7 +82,7 @@ _PROMETHEUS = Syntax('"text/plain; version=0.0.4"')
 
 
 def _ready(made: Assembly) -> Iterator[Location]:
-    pools = {pool.name: pool for each in made.fleet.listeners for pool in routed_pools(made, each)}
+    pools = {pool.name: pool for each in made.fleet.listeners for pool in made.fleet.pools_of(each)}
     yield from ready_locations(made, "/ready", tuple(pools.values()), "any_pool")
 
 

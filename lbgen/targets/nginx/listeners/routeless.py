@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from lbgen.targets.nginx.errors import ALWAYS, KEYS, PROXIED, TLS, error_locations, error_pages
 from lbgen.targets.nginx.features import has
 from lbgen.targets.nginx.guards import forwarding
-from lbgen.targets.nginx.language.names import has_servers
 from lbgen.targets.nginx.language.quoting import quote
 from lbgen.targets.nginx.language.words import size
 from lbgen.targets.nginx.listeners.binds import listen_lines
@@ -38,7 +37,7 @@ def acme(made: Assembly, listener: Listener) -> Iterator[Location]:
     if listener.acme.webroot:
         root = Syntax(f"root {quote(listener.acme.webroot)}")
         yield Location(match, access=(Syntax("default_type text/plain"), root))
-    elif listener.acme.pool and has_servers(pool := made.fleet.pool(listener.acme.pool)):
+    elif listener.acme.pool and (pool := made.fleet.pool(listener.acme.pool)).has_servers:
         headers = tuple(forwarding.request_headers(made, listener))
         yield Location(match, pool=quote(pool.name), proxy=proxy(made, pool, Manner(headers)))
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from lbgen.model import Headers
 from lbgen.targets.common.answers import OK_BODY, live_body
 from lbgen.targets.nginx.errors import PREFIX
-from lbgen.targets.nginx.language.names import has_servers
 from lbgen.targets.nginx.language.quoting import quote, quote_plain
 from lbgen.targets.nginx.pools.proxying import Manner, proxy
 from lbgen.targets.nginx.views import Answer, Location
@@ -37,7 +36,7 @@ def status_locations(made: Assembly, listener: Listener) -> Iterator[Location]:
         yield live_location(made.fleet, listener.status.live)
     if listener.status.ready:
         yield from ready_locations(
-            made, listener.status.ready, routed_pools(made, listener), listener.status.when
+            made, listener.status.ready, made.fleet.pools_of(listener), listener.status.when
         )
 
 
@@ -47,16 +46,10 @@ def live_location(fleet: Fleet, path: str) -> Location:
     return Location(Syntax(f"= {quote_plain(path)}"), answer=_OK._replace(body=body))
 
 
-def routed_pools(made: Assembly, listener: Listener) -> tuple[Pool, ...]:
-    """Return the pools that the listener's routes lead to, each once."""
-    names = dict.fromkeys(name for route in listener.routes for name in route.pools)
-    return tuple(made.fleet.pool(name) for name in names)
-
-
 def ready_locations(made: Assembly, path: str, pools: tuple[Pool, ...], when: str) -> Iterator[Location]:
     """Yield a chain of locations, each of which asks one pool; `when` says how they are combined."""
-    usable = tuple(pool for pool in pools if has_servers(pool))
-    if not usable or (when == "all_pools" and not all(map(has_servers, pools))):
+    usable = tuple(pool for pool in pools if pool.has_servers)
+    if not usable or (when == "all_pools" and not all(pool.has_servers for pool in pools)):
         yield Location(Syntax(f"= {quote_plain(path)}"), answer=Answer(503))
         return
     for number, pool in enumerate(usable):

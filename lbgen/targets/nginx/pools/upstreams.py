@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbgen.model import State, StrategyChoice
 from lbgen.targets.nginx.features import has
-from lbgen.targets.nginx.language.names import has_servers, serving
+from lbgen.targets.nginx.language.names import serving
 from lbgen.targets.nginx.language.words import duration
 from lbgen.targets.nginx.pools.affinity import route_of
 from lbgen.targets.nginx.pools.proxying import retries_statuses
@@ -57,7 +57,7 @@ class Upstream(NamedTuple):
 
 def upstreams(made: Assembly) -> tuple[Upstream, ...]:
     """Return a block for each pool that has servers; NGINX refuses an upstream without any."""
-    pools = (pool for pool in made.fleet.pools if has_servers(pool))
+    pools = (pool for pool in made.fleet.pools if pool.has_servers)
     return tuple(_upstream(made, pool, made.upstreams[pool.name]) for pool in pools)
 
 

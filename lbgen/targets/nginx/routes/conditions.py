@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from lbgen.targets.nginx.assembly import Assembly
 
 
-def needs_body(match: Match) -> bool:
-    """Tell whether the body has to be there before the route can be told."""
-    lengths = match.prompt_over is not None or match.prompt_under is not None
-    return looks_inside(match) or lengths
-
-
-def looks_inside(match: Match) -> bool:
-    """Tell whether it is the body's text that decides, not only its length."""
-    return bool(match.models) or bool(match.form) or match.max_tokens_over is not None
-
-
 def header_variable(name: str) -> Syntax:
     """Return the variable that holds a request header."""
     return Syntax("$http_" + header_name(name).lower().replace("-", "_"))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from lbgen.targets.nginx.errors import NEVER_REACHED, UNANSWERED
 from lbgen.targets.nginx.guards.admin import admin_check
 from lbgen.targets.nginx.guards.auth import pool_check
-from lbgen.targets.nginx.language.names import has_servers
 from lbgen.targets.nginx.language.quoting import escape_regex, quote, regex_word
 from lbgen.targets.nginx.language.words import unique
 from lbgen.targets.nginx.pools.proxying import Manner, proxy, seen_host
@@ -156,7 +155,7 @@ class Destinations:
             *admin_check(self._made, self._frame.listener, route, pool),
         )
         location = Location(NOTHING, pool=quote(pool.name), headers=self._frame.headers, checks=checks)
-        if not has_servers(pool):
+        if not pool.has_servers:
             if route.when_down and route.when_down != pool.name:
                 return location._replace(dispatch=Syntax(f"@{self._fallback(route)}"))
             return location._replace(answer=Answer(503), headers=())

@@ -120,7 +120,7 @@ def _entry(made: Assembly, fitting: tuple[Candidate, ...], to: Destinations) -> 
     first = fitting[0].route
     if first.match.conditions == 0:
         return to.enter(first)
-    reads = any(conditions.needs_body(candidate.route.match) for candidate in fitting)
+    reads = any(candidate.route.match.reads_body for candidate in fitting)
     forms = any(candidate.route.match.models or candidate.route.match.form for candidate in fitting)
     if forms:
         made.uploads = max(made.uploads, to.inspect + _HEADERS)
@@ -132,7 +132,7 @@ def _dispatch(made: Assembly, fitting: tuple[Candidate, ...], to: Destinations) 
     needed = [conditions.variables(made, candidate.route.match) for candidate in fitting]
     columns = list(dict.fromkeys(variable for variables in needed for variable in variables))
     otherwise, entries = to.not_found, []
-    inside = [conditions.looks_inside(candidate.route.match) for candidate in fitting]
+    inside = [candidate.route.match.reads_text for candidate in fitting]
     if any(inside):
         tokens = any(candidate.route.match.max_tokens_over is not None for candidate in fitting)
         columns.insert(0, models.state(made, to.inspect, tokens=tokens))
