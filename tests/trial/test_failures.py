@@ -23,6 +23,7 @@ listeners: {in: {bind: "127.0.0.1:1", auth: {clients: all}, %s routes: [{pool: c
 
 
 EVERY = ("clients.batch.max_in_flight", "clients.batch.rate", "listeners.in.limits")
+WITHOUT = " (all clients send alike; '--set clients.batch=null' leaves it out)"
 
 
 def fleet_of(pool: str = "keepalive: false", client: str = "priority: 0", listener: str = "") -> Fleet:
@@ -59,12 +60,12 @@ def test_alike_failures_are_counted_together_the_most_frequent_first() -> None:
         (
             Failure("429", "rate_limit_exceeded", "batch", 156),
             fleet_of(client="max_in_flight: 4"),
-            "156 x 429 (rate_limit_exceeded) for client batch; see clients.batch.max_in_flight",
+            f"156 x 429 (rate_limit_exceeded) for client batch; see clients.batch.max_in_flight{WITHOUT}",
         ),
         (
             Failure("429", None, "batch", 1),
             fleet_of(client="max_in_flight: 4, rate: 9/s", listener="limits: [{rate: 9/s, per: total}],"),
-            f"1 x 429 for client batch; see {' or '.join(EVERY)}",
+            f"1 x 429 for client batch; see {' or '.join(EVERY)}{WITHOUT}",
         ),
         (Failure("429", None, "batch", 2), fleet_of(), "2 x 429 for client batch"),
         (

@@ -44,7 +44,17 @@ def told(found: Sequence[Failure], fleet: Fleet, listener: Listener, pool: Pool)
     for one in found:
         keys = keys_for(one, fleet, listener, pool)
         hint = f"; see {' or '.join(keys)}" if keys else ""
-        yield f"{plain(one)}{hint}"
+        yield f"{plain(one)}{hint}{_without(one, fleet, listener)}"
+
+
+def _without(one: Failure, fleet: Fleet, listener: Listener) -> str:
+    """Return how to try without a client whose limit is below its share; empty where others do not remain."""
+    names = {client.name for client in fleet.clients}
+    if one.reason != "429" or one.client not in names or "." in one.client:
+        return ""
+    if len(names) == 1 or set(listener.auth.clients) != names or not _client_keys(one.client, fleet):
+        return ""
+    return f" (all clients send alike; '--set clients.{one.client}=null' leaves it out)"
 
 
 def plain(one: Failure) -> str:
