@@ -12,8 +12,10 @@ import pytest
 
 from lbgen.cli.guard import run
 from lbgen.deploy.planning.plan import make_plan
+from lbgen.deploy.runtime.inventory_diff import file_changes
 from lbgen.render import FLEET_FILE, RenderedFile
 from lbgen.targets.common.service import DROP_IN
+from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -272,3 +274,12 @@ def test_a_change_that_needs_a_reload_elsewhere_is_no_edit_by_hand(
     assert "1 change, a reload" in out
     assert "pool chat: + 127.0.0.1-8002 at 127.0.0.1:8002 (reload)" in out
     assert "was not what" not in out
+
+
+def test_what_had_no_parameters_is_told_as_none() -> None:
+    old, new = (
+        TARGETS["nginx"].read(f"upstream chat {{\n    server 10.0.0.1:80{words};\n}}\n")
+        for words in ("", " max_fails=0")
+    )
+    [change] = file_changes(old, new, socket=False)
+    assert (change.attribute, change.before, change.after) == ("parameters", None, "max_fails=0")

@@ -73,11 +73,15 @@ def _server(old: ServerEntry, new: ServerEntry, *, socket: bool, defaults: bool)
         ),
         ("backup", old.backup, new.backup, False),
         # What holds for all servers is told once.
-        ("parameters", " ".join(old.rest), " ".join(new.rest if defaults else old.rest), False),
+        ("parameters", _words(old.rest), _words(new.rest if defaults else old.rest), False),
     )
     for attribute, before, after, able in ways:
         if before != after:
             yield Change("changed", attribute, before, after, effect=_effect(able=socket and able))
+
+
+def _words(words: Sequence[str]) -> str | None:
+    return " ".join(words) or None
 
 
 def _effect(*, able: bool) -> str:
