@@ -110,7 +110,7 @@ class Toy:
     strategies = dict.fromkeys(STRATEGIES, _served)
     support = ()
     abilities = Abilities()
-    behaviour = Behaviour({}, lambda _fleet, _pool: False, lambda _fleet, _pool: {})
+    behaviour = Behaviour()
     program: Program = ToyProgram()
     checks: Checks = ToyChecks()
 

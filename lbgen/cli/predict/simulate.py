@@ -12,7 +12,7 @@ from lbgen.cli.options import MOST_LOAD, MOST_RATE, Amount, Command, fleet_optio
 from lbgen.cli.predict.kv_agent import KvAgent
 from lbgen.cli.predict.pools import asked_pool, lenient_fleet, strategy_name
 from lbgen.cli.predict.reports import PAGE, PICTURE, expect_writable, origin, write_report
-from lbgen.cli.predict.simulate_inputs import Wanted, calibration_of, incident_of, workload_of
+from lbgen.cli.predict.simulate_inputs import Wanted, calibration_of, incident_of, model_note, workload_of
 from lbgen.cli.progress import Progress
 from lbgen.engines import ENGINES
 from lbgen.render import builtin_templates
@@ -26,7 +26,7 @@ from lbgen.simulate.load.conversations import Agents
 from lbgen.simulate.runs.dask_sweep import dask_sweep
 from lbgen.simulate.runs.peers import PEERS
 from lbgen.simulate.runs.run import sweep
-from lbgen.simulate.servers.step_times.profiles import DEFAULT_PROFILE, NAMES
+from lbgen.simulate.servers.step_times.profiles import NAMES
 from lbgen.simulate.sizing.objective import capacities, parse_objective
 
 if TYPE_CHECKING:
@@ -169,10 +169,7 @@ def _limits(question: Question) -> Iterator[str]:
     if not ENGINES[question.pool.engine].llm:
         yield f"note: {question.pool.name} generates no text, and only servers that do are modelled"
     if not question.profiles and question.calibration is None:
-        yield (
-            f"note: the servers are the model '{DEFAULT_PROFILE}', not your GPUs: --profile names others "
-            f"({', '.join(name for name in NAMES if name != DEFAULT_PROFILE)})"
-        )
+        yield model_note()
     if len(question.fleet.pools) > 1:
         yield f"note: one pool is simulated, {question.pool.name}; --pool names another"
 

@@ -16,6 +16,7 @@ from lbgen.simulate.load.named import workload
 from lbgen.simulate.load.traces import Trace
 from lbgen.simulate.servers.setup import WHAT, Incident
 from lbgen.simulate.servers.step_times.calibration import read_calibrations
+from lbgen.simulate.servers.step_times.profiles import DEFAULT_PROFILE, NAMES
 from lbgen.units import parse_duration
 
 if TYPE_CHECKING:
@@ -88,6 +89,13 @@ def note_trace(console: Console, load: Workload) -> None:
             console.note(f"{load.name}: {load.skipped} bad rows left out")
         if load.jittered:
             console.note(f"{load.name}: its times sit on a coarse grid and are spread evenly over its steps")
+
+
+def model_note() -> str:
+    """Return what the user should know where nothing said how fast the servers are."""
+    others = ", ".join(name for name in NAMES if name != DEFAULT_PROFILE)
+    model = f"the servers are the model '{DEFAULT_PROFILE}', not your GPUs"
+    return f"note: {model}: --profile names others ({others})"
 
 
 def incident_of(text: str, pool: Pool) -> Incident:

@@ -12,13 +12,13 @@ from lbgen.cli.options import MOST_RATE, Amount, Command, fleet_options, format_
 from lbgen.cli.predict.kv_agent import KvAgent
 from lbgen.cli.predict.pools import asked_pool, lenient_fleet, strategy_name
 from lbgen.cli.predict.reports import PAGE, PICTURE, expect_writable, origin, write_report
-from lbgen.cli.predict.simulate_inputs import calibration_of, note_trace
+from lbgen.cli.predict.simulate_inputs import calibration_of, model_note, note_trace
 from lbgen.cli.progress import Progress
 from lbgen.render import builtin_templates
 from lbgen.simulate.answers.study import Question, is_closed, strategies_of
 from lbgen.simulate.load.logs.load import read_log
 from lbgen.simulate.load.named import workload
-from lbgen.simulate.servers.step_times.profiles import DEFAULT_PROFILE, NAMES
+from lbgen.simulate.servers.step_times.profiles import NAMES
 from lbgen.simulate.sizing.as_json import size_json, size_page, size_picture
 from lbgen.simulate.sizing.as_text import Costs, size_text
 from lbgen.simulate.sizing.objective import parse_objective
@@ -150,10 +150,7 @@ def command(console: Console, /, request: FleetRequest, **options: object) -> in
     kinds = [_kinds(question, costs) for question in questions]
     expect_writable(wanted.report, PAGE, PICTURE)
     if not wanted.profiles and not costs.per_hour and not wanted.calibrate:
-        console.note(
-            f"note: the servers are the model '{DEFAULT_PROFILE}', not your GPUs: --profile names others "
-            f"({', '.join(name for name in NAMES if name != DEFAULT_PROFILE)})"
-        )
+        console.note(model_note())
     tries = sum(
         len(names) * len(strategies_of(question)) * max(1, len(question.targets))
         for question, names in zip(questions, kinds, strict=True)

@@ -12,7 +12,6 @@ from lbgen.targets.behaviour import Behaviour
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lbgen.model import Fleet, Pool
     from lbgen.vocabulary import Chooser
 
 
@@ -21,14 +20,4 @@ def _session(parameters: Mapping[str, Any]) -> Chooser:
     return UnboundedSession({}) if strict else EvenSession(parameters)
 
 
-def _never(fleet: Fleet, pool: Pool) -> bool:
-    del fleet, pool
-    return False
-
-
-def _further(fleet: Fleet, pool: Pool) -> Mapping[str, object]:
-    del fleet, pool
-    return {}
-
-
-BEHAVIOUR = Behaviour({"random_two": TwoDraws, "session": _session, "prefix": HashedPrefix}, _never, _further)
+BEHAVIOUR = Behaviour({"random_two": TwoDraws, "session": _session, "prefix": HashedPrefix})

@@ -45,4 +45,4 @@ def _further(fleet: Fleet, pool: Pool) -> Mapping[str, object]:
     return {_WAY: homes_of(fleet, pool, fleet.target("nginx"))} if prefix_of(pool) else {}
 
 
-BEHAVIOUR = Behaviour({"session": session, "prefix": prefix}, lambda _fleet, _pool: False, _further)
+BEHAVIOUR = Behaviour({"session": session, "prefix": prefix}, further=_further)
