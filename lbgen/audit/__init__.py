@@ -113,7 +113,7 @@ def _problem(rule: AuditRule, message: str, found: Sequence[tuple[Finding, str]]
     if len(others) > _MOST_PLACES:
         also += f" and {len(others) - _MOST_PLACES} more"
     message = message.replace(_POOL, ", ".join(names)) + (f" (also line {also})" if also else "")
-    hint = without_credentials(f"instead: {first.write} (lbgen's own file: {rule.rendered})")
+    hint = without_credentials(f"instead: {first.write} (lbgen {rule.rendered})")
     message = without_credentials(message)
     return Problem(rule.code, message, (), first.severity or rule.severity, hint, first.location)
 

@@ -27,8 +27,8 @@ THEMES: Mapping[str, tuple[AuditRule, ...]] = {
     "Health": HEALTH,
     "Sizes": BUFFERS,
     "Names and paths": NAMES,
-    "Who can read what": EXPOSURE,
-    "Whom keys and prompts go to": TRUST,
+    "Confidentiality": EXPOSURE,
+    "Trust": TRUST,
     "Limits": LIMITS,
     "Versions": VERSIONS,
 }

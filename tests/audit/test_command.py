@@ -31,7 +31,7 @@ def test_findings_are_the_result(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = call(capsys, FIRES)
     assert code == 1
     assert f"{FIRES}:26:13: error[buffered-streams]: " in out
-    assert "  hint: instead: proxy_buffering off; (lbgen's own file: " in out
+    assert "  hint: instead: proxy_buffering off; (lbgen " in out
     assert err == "1 error\n"
     assert call(capsys, QUIET) == (0, "", "nothing found\n")
 
@@ -66,7 +66,7 @@ def test_sarif_and_github_have_their_own_words_for_info(capsys: pytest.CaptureFi
     sarif = json.loads(call(capsys, INFO, "--format", "sarif")[1])["runs"][0]
     assert [one["level"] for one in sarif["results"]] == ["note"]
     (rule,) = sarif["tool"]["driver"]["rules"]
-    assert rule["fullDescription"]["text"].startswith("NGINX takes 4 or 8 KB")
+    assert rule["fullDescription"]["text"].startswith("NGINX's default is 4 or 8 KB")
     assert call(capsys, INFO, "--format", "github")[1].startswith(f"::notice file={INFO},line=")
 
 

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _HEAD = """\
-# What the audit finds
+# Audit rules
 
-What `lbgen audit` finds in an nginx.conf or haproxy.cfg of somebody else's; [how to use
-it](../howto/audit.md). `check` has [rules of its own](rules.md), for fleet files.
+The rules of `lbgen audit` for an existing nginx.conf or haproxy.cfg; see [how to use it](../howto/audit.md).
+For fleet files, see the [rules of `check`](rules.md).
 
-This page is made from the rules; `pytest tests/audit --update-golden` writes it anew. Each rule has a file in
-`tests/audit/` that it fires on, and one that it does not.
+This page is generated from the rules (`pytest tests/audit --update-golden`). Each rule has a file in
+`tests/audit/` that it reports, and one that it does not.
 """
 
 
@@ -40,4 +40,4 @@ def _sections() -> Iterator[str]:
             yield f"### {rule.code}\n"
             yield f"**{rule.severity.capitalize()}** when {rule.summary} ({rule.targets}).\n"
             yield f"{rule.why}\n"
-            yield f"lbgen's own file: {rule.rendered}.\n"
+            yield f"lbgen {rule.rendered}.\n"

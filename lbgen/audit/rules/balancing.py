@@ -27,13 +27,13 @@ def _zone(view: NginxView) -> Iterator[Finding]:
         hashed = upstream.method is not None and upstream.method.name in {"hash", "ip_hash"}
         if upstream.directive.inside("zone") or not (capped or (len(upstream.active) > 1 and not hashed)):
             continue
-        what = "balances and counts failures on its own"
+        what = "balances and counts failures separately"
         if capped:
-            what += ", and 'max_conns' holds for each of them alone"
+            what += ", and 'max_conns' applies to each process separately"
         yield Finding(
             upstream.directive.location,
-            f"'{upstream.name}' has no zone: each worker process {what}, so that few long requests pile up"
-            " on one GPU while others idle",
+            f"'{upstream.name}' has no zone: each worker process {what}, so long requests may pile up on"
+            " one GPU while others are idle",
             f"zone {upstream.name} 64k;",
         )
 
@@ -41,11 +41,11 @@ def _zone(view: NginxView) -> Iterator[Finding]:
 ZONE = AuditRule(
     "workers-without-zone",
     Severity.ERROR,
-    "several worker processes balance without knowing of each other",
-    "16 parallel requests over 4 servers were shared 9, 4, 2 and 1 by 8 workers, with a zone 4, 4, 4 and 4"
-    " (NGINX 1.22.1). Distributions and images set `worker_processes auto`, so a fragment is taken for"
-    " that.",
-    "each upstream has a zone, sized for its servers",
+    "worker processes balance independently of each other",
+    "Eight workers distributed 16 parallel requests over 4 servers as 9, 4, 2 and 1; with a zone as 4,"
+    " 4, 4 and 4 (NGINX 1.22.1). Distributions and images set `worker_processes auto`, so this is assumed"
+    " for a fragment.",
+    "gives each upstream a zone of sufficient size",
     _zone,
 )
 
@@ -55,9 +55,8 @@ def _nginx_round_robin(view: NginxView) -> Iterator[Finding]:
         if upstream.method is None and len(upstream.active) > 1 and not view.generated:
             yield Finding(
                 upstream.directive.location,
-                f"'{upstream.name}' takes its servers in turn (round robin, the default): a GPU that still"
-                " computes long answers gets the next request all the same, and its clients wait while"
-                " others idle",
+                f"'{upstream.name}' uses round robin (the default): a GPU that is still generating long"
+                " responses gets its next request anyway, while other GPUs are idle",
                 "least_conn;",
             )
 
@@ -70,8 +69,8 @@ def _haproxy_round_robin(view: HaproxyView) -> Iterator[Finding]:
             by = "" if line else ", the default"
             yield Finding(
                 (line or pool.section.head).location,
-                f"'{pool.name}' takes its servers in turn ({method}{by}): a GPU that still computes long"
-                " answers gets the next request all the same, and its clients wait while others idle",
+                f"'{pool.name}' uses round robin ({method}{by}): a GPU that is still generating long"
+                " responses gets its next request anyway, while other GPUs are idle",
                 "balance leastconn",
             )
 
@@ -79,10 +78,10 @@ def _haproxy_round_robin(view: HaproxyView) -> Iterator[Finding]:
 ROUND_ROBIN = AuditRule(
     "round-robin-generations",
     Severity.WARNING,
-    "requests of unequal cost are dealt out in turn",
-    "One generation costs a hundred times another. Counting what is in flight follows the cost; turns do"
-    " not.",
-    "it counts requests in flight ('least_conn') unless the fleet says otherwise",
+    "round robin is used for requests of unequal cost",
+    "One request may cost a hundred times as much as another. The number of requests in flight reflects"
+    " this cost; round robin does not.",
+    "uses the fewest requests in flight ('least_conn') unless the fleet sets another strategy",
     _nginx_round_robin,
     _haproxy_round_robin,
 )
@@ -102,11 +101,11 @@ def _nginx_addresses(view: NginxView) -> Iterator[Finding]:
             and not told
             and not view.generated
         ):
-            first = ", by the first three numbers of an IPv4 address" if method.name == "ip_hash" else ""
+            first = " (the first three octets of an IPv4 address)" if method.name == "ip_hash" else ""
             yield Finding(
                 method.location,
-                f"'{upstream.name}' chooses by the client's address{first}: everybody behind one gateway,"
-                " office or proxy gets the same GPU, the others idle",
+                f"'{upstream.name}' selects a server by the client's address{first}: all clients behind"
+                " one gateway, office or proxy get the same GPU, while others are idle",
                 "least_conn; or hash $http_x_session_id consistent; for conversations",
             )
 
@@ -127,8 +126,8 @@ def _haproxy_addresses(view: HaproxyView) -> Iterator[Finding]:
         if place is not None and pool.size > 1 and not known and not view.generated:
             yield Finding(
                 place.location,
-                f"'{pool.name}' chooses by the client's address: everybody behind one gateway, office or"
-                " proxy gets the same GPU, the others idle",
+                f"'{pool.name}' selects a server by the client's address: all clients behind one gateway,"
+                " office or proxy get the same GPU, while others are idle",
                 "balance leastconn, or balance hdr(X-Session-Id) with hash-type consistent for conversations",
             )
 
@@ -136,10 +135,10 @@ def _haproxy_addresses(view: HaproxyView) -> Iterator[Finding]:
 ONE_ADDRESS = AuditRule(
     "hash-of-one-address",
     Severity.WARNING,
-    "servers are chosen by an address that many clients share",
-    "Agents, batch jobs and chat front ends all come from one address; behind another proxy the whole"
-    " world does.",
-    "it ties by a session's header or by the prompt itself, with a bound on the load",
+    "servers are selected by an address that many clients may share",
+    "An agent, a batch job or a chat front end sends all its requests from one address. Behind another"
+    " proxy, all clients have the same address.",
+    "uses a session header or the beginning of the prompt, and limits the load of each server",
     _nginx_addresses,
     _haproxy_addresses,
 )
@@ -155,9 +154,9 @@ def _full(view: NginxView) -> Iterator[Finding]:
         if capped and not handled:
             yield Finding(
                 capped[0].location,
-                f"NGINX has no queue: when all servers of '{upstream.name}' have max_conns requests, the"
-                " next client gets a 502 at once, which looks like a broken server",
-                "error_page 502 =503 @busy; where @busy answers 503 with Retry-After, or use HAProxy,"
+                f"NGINX has no queue: when all servers of '{upstream.name}' have max_conns requests in"
+                " flight, the next request gets a 502, as if a server had failed",
+                "error_page 502 =503 @busy; where @busy returns 503 with Retry-After; or use HAProxy,"
                 " which queues",
                 Severity.WARNING,
             )
@@ -172,17 +171,17 @@ def _queue(view: HaproxyView) -> Iterator[Finding]:
             wait = f"'timeout connect' ({spoken(connect)})" if connect else "'timeout connect'"
             yield Finding(
                 pool.section.location,
-                f"no 'timeout queue' for '{pool.name}': {wait} decides how long a request may wait for a"
-                " place, and under load clients get 503",
+                f"no 'timeout queue' for '{pool.name}': {wait} limits how long a request may wait in the"
+                " queue, and under load clients get 503",
                 "timeout queue 1m, and maxqueue on the servers",
             )
         elif not capped and line is None and _no_bound(pool):
             yield Finding(
                 pool.section.location,
-                f"nothing bounds what waits in '{pool.name}': each request goes to an engine at once and"
-                " waits there, where it cannot move to a GPU that becomes free and no client is told to"
-                " come back later",
-                "default-server maxconn 64 (what one engine computes at once) and timeout queue 1m",
+                f"the number of waiting requests of '{pool.name}' has no limit: each request goes to an"
+                " engine at once and waits there; it cannot move to a GPU that becomes free, and no client"
+                " is told to retry later",
+                "default-server maxconn 64 (the engine's slots) and timeout queue 1m",
             )
 
 
@@ -193,11 +192,11 @@ def _no_bound(pool: Pool) -> bool:
 QUEUE = AuditRule(
     "no-queue-bound",
     Severity.WARNING,
-    "what waits has no bound, or is refused in the wrong way",
-    "Engines accept far more requests than they compute; the rest waits inside, first come, first served,"
-    " on a server that was chosen too early.",
-    "HAProxy has 'timeout queue' always, and caps where 'max_in_flight' says so; NGINX answers 503 with"
-    " Retry-After",
+    "the number of waiting requests has no limit, or requests above the limit get the wrong status",
+    "Engines accept far more requests than they process at once. The others wait inside the engine, on a"
+    " server that was selected too early.",
+    "sets 'timeout queue' (HAProxy), and 'maxconn' where the fleet sets 'max_in_flight'; NGINX returns"
+    " 503 with Retry-After",
     _full,
     _queue,
 )
@@ -214,18 +213,18 @@ def _counted_twice(view: HaproxyView) -> Iterator[Finding]:
         if len(names) > 1:
             yield Finding(
                 places[1][1].location,
-                f"{address} stands in {len(names)} backends ({', '.join(names)}), each with its own"
-                " maxconn: the GPU can get the sum of them",
-                "one backend for the server, and use_backend rules that lead to it",
+                f"{address} is in {len(names)} backends ({', '.join(names)}), each with its own maxconn:"
+                " the GPU may get the sum of these",
+                "define the server in one backend, and point use_backend rules to it",
             )
 
 
 COUNTED_TWICE = AuditRule(
     "cap-counted-twice",
     Severity.WARNING,
-    "one server has a cap in each of several backends",
-    "`maxconn` counts per server line. Two lines with 8 let 16 in.",
-    "a pool is one backend, however many routes lead to it; 'check' warns of shared addresses",
+    "one server has a maxconn in several backends",
+    "`maxconn` applies to one server line. Two lines with 8 allow 16 requests.",
+    "renders one backend per pool, used by all its routes, and warns about addresses in several pools",
     haproxy=_counted_twice,
 )
 
@@ -235,8 +234,8 @@ def _streams(view: NginxView) -> Iterator[Finding]:
         if len(upstream.active) > 1:
             yield Finding(
                 upstream.directive.location,
-                f"'{upstream.name}' is balanced by connections (stream): all requests of a client that keeps"
-                " its connection, as SDKs do, go to one GPU, and errors are cut connections",
+                f"'{upstream.name}' is balanced by connection (stream): all requests of a client that"
+                " reuses its connection, as SDKs do, go to one GPU, and errors close the connection",
                 "the same upstream and server in http, with location / and proxy_pass",
             )
 
@@ -250,8 +249,8 @@ def _tcp(view: HaproxyView) -> Iterator[Finding]:
             by = "by default" if mode is None else "as written"
             yield Finding(
                 (mode or pool.section.head).location,
-                f"'{pool.name}' is balanced by connections (mode tcp, {by}): all requests of a client that"
-                " keeps its connection, as SDKs do, go to one GPU, and errors are cut connections",
+                f"'{pool.name}' is balanced by connection (mode tcp, {by}): all requests of a client that"
+                " reuses its connection, as SDKs do, go to one GPU, and errors close the connection",
                 "mode http (in defaults)",
             )
 
@@ -259,10 +258,10 @@ def _tcp(view: HaproxyView) -> Iterator[Finding]:
 TCP = AuditRule(
     "balanced-by-connection",
     Severity.ERROR,
-    "requests are not seen, only connections",
-    "Six requests over one kept connection all went to one of two servers (HAProxy 2.6.12). Nothing looks"
-    " wrong: even HTTP health checks work in this mode.",
-    "it balances requests",
+    "connections are balanced instead of requests",
+    "Six requests over one connection all went to the same one of two servers (HAProxy 2.6.12). The"
+    " fault is easy to miss, since even HTTP health checks work in this mode.",
+    "balances requests",
     _streams,
     _tcp,
 )
@@ -274,8 +273,8 @@ def _connections(view: NginxView) -> Iterator[Finding]:
         if level.block.name == "events" and value is not None and value < 1024 and view.passes:
             yield Finding(
                 said.location,
-                f"a worker holds {value} connections, and a stream takes two of them for minutes: with"
-                f" {value // 2} streams it accepts nobody else",
+                f"a worker has {value} connections, and each stream uses two of them for minutes: with"
+                f" {value // 2} streams it accepts no further clients",
                 "worker_connections 8192; with worker_rlimit_nofile 16384;",
                 Severity.ERROR if value < 128 else Severity.WARNING,
             )
@@ -284,9 +283,9 @@ def _connections(view: NginxView) -> Iterator[Finding]:
 CONNECTIONS = AuditRule(
     "few-connections",
     Severity.WARNING,
-    "a worker may hold fewer connections than there are streams",
-    "Distributions ship 768, which is plenty for pages and little for answers of a minute.",
-    "it has 8192, and as many files as that takes",
+    "worker_connections is too small for many streams",
+    "Distributions set 768, which is enough for web pages but not for responses that take a minute.",
+    "sets 8192, and enough open files for these",
     _connections,
 )
 

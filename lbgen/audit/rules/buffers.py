@@ -32,8 +32,8 @@ def _body(view: NginxView) -> Iterator[Finding]:
             by = "" if said else " by default"
             yield Finding(
                 (said or one.directive).location,
-                f"client_max_body_size is {format_size(value)}{by}: a request with an image, audio or a"
-                " long conversation is a 413 to the client",
+                f"client_max_body_size is {format_size(value)}{by}: requests with an image, audio or a"
+                " long conversation get a 413",
                 "client_max_body_size 64m;",
             )
 
@@ -41,10 +41,10 @@ def _body(view: NginxView) -> Iterator[Finding]:
 BODY = AuditRule(
     "body-limit",
     Severity.ERROR,
-    "requests are refused for their size",
-    "An image in a chat is a megabyte or more in base64, a conversation of an agent several. NGINX's"
+    "large requests are refused",
+    "An image in a chat is a megabyte or more in base64, an agent's conversation several. NGINX's"
     " default is 1 MB.",
-    "it has 64 MiB ('max_body')",
+    "allows 64 MiB ('max_body')",
     _body,
 )
 
@@ -59,8 +59,8 @@ def _body_buffer(view: NginxView) -> Iterator[Finding]:
             by = "" if said else " by default"
             yield Finding(
                 (said or one.directive).location,
-                f"client_body_buffer_size is {format_size(value)}{by}: a longer prompt goes to a file"
-                " first, and its first token comes about 40 ms later",
+                f"client_body_buffer_size is {format_size(value)}{by}: a longer prompt is written to a"
+                " temporary file, and its first token arrives about 40 ms later",
                 "client_body_buffer_size 1m;",
             )
 
@@ -68,10 +68,10 @@ def _body_buffer(view: NginxView) -> Iterator[Finding]:
 BODY_BUFFER = AuditRule(
     "body-buffer",
     Severity.WARNING,
-    "long prompts go through a file",
-    "Prompts of 18 KB had their first token 42 ms later in the median than with a buffer of 1 MB (NGINX"
-    " 1.22.1): header and body leave in two pieces.",
-    "it has 1 MiB",
+    "long prompts are written to a temporary file",
+    "With prompts of 18 KB the median first token arrived 42 ms later than with a buffer of 1 MB (NGINX"
+    " 1.22.1), since header and body are sent in two pieces.",
+    "sets 1 MiB",
     _body_buffer,
 )
 
@@ -89,20 +89,20 @@ def _inspected(view: HaproxyView) -> Iterator[Finding]:
             by = "" if said else " (the default)"
             yield Finding(
                 looks[0].location,
-                f"what this looks for has to stand in the first {format_size(value)} of a request{by}: a"
-                " longer prompt is cut off before 'model' is found, and the request takes the default",
-                "tune.bufsize 1048576 (memory: two per connection), and http-request deny deny_status 413"
-                " where nothing was found",
+                f"this rule sees only the first {format_size(value)} of a request{by}: with a longer"
+                " prompt it may not find 'model', and the request takes the default",
+                "tune.bufsize 1048576(memory: two buffers per connection), and http-request deny"
+                " deny_status 413 if nothing was found",
             )
 
 
 INSPECTED = AuditRule(
     "inspected-body-cut",
     Severity.WARNING,
-    "a rule looks into bodies that do not fit the buffer",
-    "With 20 KB of prompt in front of `model`, `json_query` found nothing and the default backend was"
-    " taken without a word (HAProxy 2.6.12).",
-    "it sizes the buffer for 'inspect.body' and answers 413 for what is longer",
+    "a rule inspects bodies that do not fit in the buffer",
+    "With a prompt of 20 KB before `model`, `json_query` found nothing, and HAProxy used the default"
+    " backend without a message (HAProxy 2.6.12).",
+    "sizes the buffer for 'inspect.body', and returns 413 for larger bodies",
     haproxy=_inspected,
 )
 
@@ -116,8 +116,8 @@ def _request_headers(view: NginxView) -> Iterator[Finding]:
             by = "" if said else " by default"
             yield Finding(
                 (said or server).location,
-                f"a header line of a request may have {format_size(each)}{by}: longer tokens of single"
-                " sign-on, cookies and traces are a 400 to the client",
+                f"a request header line is limited to {format_size(each)}{by}: requests with longer"
+                " single sign-on tokens, cookies or tracing headers get a 400",
                 "large_client_header_buffers 4 32k;",
                 _below(each, 8 * _KIB),
             )
@@ -136,8 +136,8 @@ def _response_headers(view: NginxView) -> Iterator[Finding]:
             by = "" if said else " by default (a page of memory)"
             yield Finding(
                 (said or one.directive).location,
-                f"the header of an answer may have {format_size(value)}{by}: a longer one is a 502 to the"
-                " client, after the answer was computed, and counts as a failure of the server",
+                f"response headers are limited to {format_size(value)}{by}: with longer ones the client"
+                " gets a 502 after the response was computed, and the server is counted as failed",
                 "proxy_buffer_size 32k; with proxy_busy_buffers_size 64k; and proxy_buffers 8 32k;",
                 _below(value, 4 * _KIB),
             )
@@ -151,8 +151,8 @@ def _haproxy_headers(view: HaproxyView) -> Iterator[Finding]:
         place = said.location if said else view.whole.globals.location
         yield Finding(
             place,
-            f"tune.bufsize is {format_size(value)}{by}: the headers of a request, or of an answer, have to"
-            " fit in it, else they are a 400 or a 502 to the client",
+            f"tune.bufsize is {format_size(value)}{by}: request and response headers that do not fit in"
+            " it result in a 400 or a 502",
             "tune.bufsize 65536",
             _below(value, _BUFSIZE),
         )
@@ -161,9 +161,9 @@ def _haproxy_headers(view: HaproxyView) -> Iterator[Finding]:
 REQUEST_HEADERS = AuditRule(
     "request-header-buffer",
     Severity.INFO,
-    "headers of requests, or of answers, have little room",
-    "Tokens of single sign-on and chains of proxies make headers of 10 KB and more.",
-    "it has room for 32 KiB ('header_size')",
+    "the buffer for request or response headers is small",
+    "Single sign-on tokens and chains of proxies produce headers of 10 KB and more.",
+    "allows 32 KiB ('header_size')",
     _request_headers,
     _haproxy_headers,
 )
@@ -171,10 +171,10 @@ REQUEST_HEADERS = AuditRule(
 RESPONSE_HEADERS = AuditRule(
     "response-header-buffer",
     Severity.INFO,
-    "headers of answers have little room",
-    "NGINX takes 4 or 8 KB by default. What does not fit is 'upstream sent too big header' in its log and"
-    " a 502 to the client.",
-    "it has 256 KiB",
+    "the buffer for response headers is small",
+    "NGINX's default is 4 or 8 KB. For longer headers it logs 'upstream sent too big header', and the"
+    " client gets a 502.",
+    "allows 256 KiB",
     _response_headers,
 )
 
@@ -191,8 +191,8 @@ def _window(view: HaproxyView) -> Iterator[Finding]:
             if "h2" in protocols.split(","):
                 yield Finding(
                     bind.location,
-                    "a client over HTTP/2 may send 64 KB before it waits for HAProxy's go-ahead (up to"
-                    " 3.0): from 100 ms away a prompt of 5 MB takes 8 s",
+                    "up to HAProxy 3.0 an HTTP/2 client may send 64 KB per round trip: at 100 ms a"
+                    " prompt of 5 MB takes 8 s",
                     "tune.h2.initial-window-size 1048576 (in global)",
                 )
 
@@ -200,10 +200,10 @@ def _window(view: HaproxyView) -> Iterator[Finding]:
 WINDOW = AuditRule(
     "h2-window",
     Severity.WARNING,
-    "long prompts over HTTP/2 arrive slowly",
-    "64 KB in each round trip are 5 Mbit/s at 100 ms. From 2.9 on the setting for clients alone is"
-    " `tune.h2.fe.initial-window-size`, from 3.1 on the window grows by itself.",
-    "it has 1 MiB",
+    "long prompts over HTTP/2 are slow",
+    "64 KB per round trip are 5 Mbit/s at 100 ms. Since 2.9 `tune.h2.fe.initial-window-size` sets the"
+    " window of clients only; since 3.1 the window grows by itself.",
+    "sets 1 MiB",
     haproxy=_window,
 )
 

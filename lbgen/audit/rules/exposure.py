@@ -1,4 +1,4 @@
-"""Who can read what: counters, keys, prompts."""
+"""Confidentiality: counters, keys, prompts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _stub_status(view: NginxView) -> Iterator[Finding]:
         if not _is_guarded(level) and _is_public(level):
             yield Finding(
                 said.location,
-                "NGINX's counters are open to every client that reaches this address",
+                "NGINX's status page is open to every client of this address",
                 "allow 127.0.0.1; deny all; or a server of its own with listen 127.0.0.1:8404;",
             )
 
@@ -45,10 +45,10 @@ def _engine_metrics(view: NginxView) -> Iterator[Finding]:
         if not _is_guarded(level) and _is_public(level):
             yield Finding(
                 level.block.location,
-                "the engines' counters are passed on to every client: how much is asked, of which model,"
-                " and how"
-                " full the GPUs are",
-                "allow 10.0.0.0/8; deny all; or no such location: Prometheus can ask the engines themselves",
+                "the engines' metrics are open to every client: the number of requests, the models, and"
+                " the load of the GPUs",
+                "allow 10.0.0.0/8; deny all; or remove this location: Prometheus can scrape the engines"
+                " directly",
             )
 
 
@@ -82,9 +82,9 @@ def _stats(view: HaproxyView) -> Iterator[Finding]:
         if shown is None or _guarded(section) or not _reached(view, section):
             continue
         admin = section.last("stats", "admin")
-        what = "HAProxy's counters are open to every client that reaches this address"
+        what = "HAProxy's statistics are open to every client of this address"
         if admin:
-            what = "everybody who reaches this address can take servers out of rotation ('stats admin')"
+            what = "every client of this address can take servers out of rotation ('stats admin')"
         yield Finding(
             (admin or shown).location,
             what,
@@ -132,9 +132,9 @@ def _reached(view: HaproxyView, section: Section) -> bool:
 METRICS = AuditRule(
     "metrics-for-everybody",
     Severity.WARNING,
-    "counters, or the switch for servers, are open to every client",
-    "They name the servers, tell who is busy, and with `stats admin` let anybody stop them.",
-    "metrics are bound to 127.0.0.1, or need 'allow' or 'auth'",
+    "metrics, or the commands of 'stats admin', are open to every client",
+    "They show the servers and their load, and `stats admin` lets anybody take servers out of rotation.",
+    "binds metrics to 127.0.0.1, or requires 'allow' or 'auth'",
     _nginx_metrics,
     _stats,
 )
@@ -152,10 +152,10 @@ def _keys(view: NginxView | HaproxyView) -> Iterator[Finding]:
 def _key(location: Location) -> Finding:
     return Finding(
         location,
-        "a key stands here in clear, in a file that every user of this machine can read, and"
-        " so can whoever gets its repository or its backup",
-        "the key in a file of its own with mode 0600, included here (NGINX), or setenv from"
-        " the service's environment (HAProxy); and a new key, since this one was written down",
+        "this file contains a key in plain text, and every user of this machine can read it, as can"
+        " everybody with access to its repository or backup",
+        "move the key to a separate file with mode 0600 and include it (NGINX), or pass it in the"
+        " service's environment (HAProxy), and replace the key",
     )
 
 
@@ -192,11 +192,11 @@ def _haproxy_keys(view: HaproxyView) -> Iterator[Finding]:
 KEYS = AuditRule(
     "keys-in-file",
     Severity.ERROR,
-    "a key or a password stands in the file",
-    "Configuration is copied into images, tickets and repositories. A file that only its owner can read is"
-    " not named.",
-    "keys come from the environment or from files, and are written with mode 0600, hashed where the"
-    " program can hash",
+    "the file contains a key or a password",
+    "Configuration is copied into images, tickets and repositories. Files that only their owner can read"
+    " are not reported.",
+    "reads keys from the environment or from files, and writes them with mode 0600, hashed if the"
+    " program supports it",
     _nginx_keys,
     _haproxy_keys,
 )
@@ -235,8 +235,8 @@ def _haproxy_logs(view: HaproxyView) -> Iterator[Finding]:
 def _logged(location: Location, what: str, write: str) -> Finding:
     return Finding(
         location,
-        f"the access log holds {what}: prompts of your users, or the keys that they pay with, are then read"
-        " by everybody who reads logs, and kept as long as these",
+        f"the access log contains {what}: everybody who can read the log can read prompts or keys of your"
+        " users",
         write,
     )
 
@@ -244,9 +244,9 @@ def _logged(location: Location, what: str, write: str) -> Finding:
 LOGS = AuditRule(
     "prompts-in-logs",
     Severity.ERROR,
-    "logs hold prompts or keys",
-    "A prompt is whatever a person told the model; a key in a log is a key that is known.",
-    "its log has sizes, times and the client's name, and no body, query or key",
+    "logs contain prompts or keys",
+    "Prompts may contain personal data, and a key in a log is no longer secret.",
+    "logs sizes, times and the client's name, but no body, query or key",
     _nginx_logs,
     _haproxy_logs,
 )

@@ -25,9 +25,9 @@ _NGINX_WINDOW = 10_000
 _SHORT_CHECK = 2_000
 _STATUSES = ("http_500", "http_502", "http_503", "http_504", "http_429", "http_403", "http_404")
 _LYING = {
-    "/v1/models": "lists the model before it is loaded, and while the engine hangs",
-    "/api/tags": "lists files on disk, whatever the engine does",
-    "/v2/health/live": "says that the process runs, not that a model is loaded",
+    "/v1/models": "lists the model before it is loaded and while the engine hangs",
+    "/api/tags": "lists files on disk, whatever the state of the engine",
+    "/v2/health/live": "says that the process is running, not that a model is loaded",
     "/metrics": "is answered before a model is loaded",
     "/docs": "is answered before a model is loaded",
     "/version": "is answered before a model is loaded",
@@ -46,7 +46,8 @@ def _nginx_ejection(view: NginxView) -> Iterator[Finding]:
                 yield Finding(
                     said.location,
                     f"{', '.join(counted)} in proxy_next_upstream count as failures of the server: an"
-                    " engine that says 'too busy' is taken out, the rest get its load and follow",
+                    " engine that is only busy is taken out of rotation, the others get its load and are"
+                    " taken out as well",
                     "proxy_next_upstream error timeout;",
                 )
 
@@ -63,9 +64,9 @@ def _windows(upstream: Upstream, limit: int) -> Iterator[Finding]:
             fails = server.parameter("max_fails") or "1"
             yield Finding(
                 server.location,
-                f"fail_timeout={server.parameter('fail_timeout')}: after {fails} failures, such as answers"
-                f" that took too long, a healthy server of '{upstream.name}' gets nothing for"
-                f" {spoken(window)}; when all have had them, every client gets 502",
+                f"fail_timeout={server.parameter('fail_timeout')}: after {fails} failures, such as"
+                f" timeouts, a healthy server of '{upstream.name}' gets no requests for {spoken(window)};"
+                " when this has happened to all, every client gets 502",
                 "max_fails=3 fail_timeout=10s",
                 Severity.ERROR if window > 600_000 else Severity.WARNING,
             )
@@ -76,8 +77,8 @@ def _windows(upstream: Upstream, limit: int) -> Iterator[Finding]:
         by = "" if once[0].parameter("max_fails") else " (max_fails is 1 by default)"
         yield Finding(
             once[0].location,
-            f"one failure{by}, such as one answer that took too long, takes {share} of '{upstream.name}'"
-            f" out for {spoken(window)}: the others get its load, and follow",
+            f"one failure{by}, such as one timeout, takes {share} of '{upstream.name}' out of rotation"
+            f" for {spoken(window)}: the others get its load and are taken out as well",
             "max_fails=3 fail_timeout=10s on each server",
         )
 
@@ -91,9 +92,10 @@ def _haproxy_ejection(view: HaproxyView) -> Iterator[Finding]:
         for server in observed[:1]:
             yield Finding(
                 server.line.location,
-                f"'observe layer7' counts answers with 5xx as failures of a server of '{pool.name}': an"
-                " engine that says 'too busy' is taken out, the rest get its load and follow",
-                "no 'observe' for engines; a check of /health instead",
+                f"'observe layer7' counts 5xx responses as failures of a server of '{pool.name}': an"
+                " engine that is only busy is taken out of rotation, the others get its load and are taken"
+                " out as well",
+                "remove 'observe' for engines, and check /health",
             )
 
 
@@ -106,21 +108,23 @@ def _hasty(pool: Pool, server: Server) -> Iterator[Finding]:
     if inter is not None and inter < 500:
         yield Finding(
             server.line.location,
-            f"'inter {inter_said}' is {spoken(inter)} (a number without unit is milliseconds): each server"
-            f" of '{pool.name}' is checked all the time, and one slow moment takes it out",
+            f"'inter {inter_said}' is {spoken(inter)} (a number without unit is milliseconds): each"
+            f" server of '{pool.name}' is checked almost constantly, and one slow response takes it out of"
+            " rotation",
             "inter 5s fall 3 rise 2, with timeout check 5s",
         )
     if timeout is not None and timeout < _SHORT_CHECK:
         yield Finding(
             line.location if line else server.line.location,
-            f"'timeout check {spoken(timeout)}': under load SGLang's /health takes a second, and vLLM's as"
-            " well while it reads long prompts: busy servers are taken out, and the rest follow",
+            f"'timeout check {spoken(timeout)}': under load, /health of SGLang, and of vLLM with long"
+            " prompts, takes a second: busy servers are taken out of rotation, the others get their load and"
+            " follow",
             "timeout check 5s",
         )
     if fall == 1 and pool.size > 1:
         yield Finding(
             server.line.location,
-            f"'fall 1': one late answer to a check takes a server of '{pool.name}' out",
+            f"'fall 1': one late response to a check takes a server of '{pool.name}' out of rotation",
             "fall 3",
         )
 
@@ -129,10 +133,10 @@ EJECTION = AuditRule(
     "ejection-hurts",
     Severity.WARNING,
     "healthy servers are taken out of rotation, or for too long",
-    "A slow answer is no failure of an engine. With `max_fails=3 fail_timeout=10000s` six answers that"
-    " timed out left two healthy servers unused for 2 h 46 min (NGINX 1.22.1); statuses in"
-    " `proxy_next_upstream` count as failures even where nothing is tried again.",
-    "it has max_fails=3 fail_timeout=10s, counts connection errors alone, and checks with 5 s, fall 3",
+    "A slow response does not mean that an engine has failed. With `max_fails=3 fail_timeout=10000s`,"
+    " six timeouts left two healthy servers unused for 2 h 46 min (NGINX 1.22.1). Statuses in"
+    " `proxy_next_upstream` count as failures even if the request is not retried.",
+    "sets max_fails=3 fail_timeout=10s, counts only connection errors, and checks every 5 s with fall 3",
     _nginx_ejection,
     _haproxy_ejection,
 )
@@ -149,10 +153,10 @@ def _nginx_unchecked(view: NginxView) -> Iterator[Finding]:
         ):
             yield Finding(
                 never[0].location,
-                "max_fails=0 and no health check (NGINX's free version has none): a dead server of"
-                f" '{upstream.name}' goes on getting its share, and each of those requests waits for its"
-                " connection to fail",
-                "max_fails=3 fail_timeout=10s, or HAProxy, which can ask /health",
+                "max_fails=0 and no health check (open-source NGINX has none): a dead server of"
+                f" '{upstream.name}' keeps getting its share, and each of these requests waits until its"
+                " connection fails",
+                "max_fails=3 fail_timeout=10s; or use HAProxy, which can check /health",
             )
 
 
@@ -162,11 +166,11 @@ def _haproxy_unchecked(view: HaproxyView) -> Iterator[Finding]:
         if not without or view.generated:
             continue
         asked = pool.section.option("httpchk")
-        declared = "; 'option httpchk' alone checks nothing" if asked else ""
+        declared = "; 'option httpchk' without 'check' has no effect" if asked else ""
         yield Finding(
             without[0].line.location,
-            f"no 'check' at {len(without)} of {len(pool.active)} servers of '{pool.name}'{declared}: one"
-            " that is dead, or loads its model, goes on getting requests",
+            f"no 'check' at {len(without)} of {len(pool.active)} servers of '{pool.name}'{declared}: a"
+            " server that is dead or still loading its model keeps getting requests",
             "default-server check inter 5s fall 3 rise 2, with option httpchk and http-check send meth GET"
             " uri /health ver HTTP/1.1 hdr Host localhost",
         )
@@ -175,10 +179,10 @@ def _haproxy_unchecked(view: HaproxyView) -> Iterator[Finding]:
 UNCHECKED = AuditRule(
     "model-not-checked",
     Severity.WARNING,
-    "nobody asks whether a server can answer",
-    "A model takes minutes to load, and an engine that lost its GPU still accepts connections.",
-    "HAProxy asks the engine's readiness path; NGINX's free version cannot, and three failed connections"
-    " in 10 s take a server out for 10 s",
+    "servers are not checked",
+    "A model takes minutes to load, and an engine that has lost its GPU still accepts connections.",
+    "checks the engine's readiness path (HAProxy); open-source NGINX cannot, and takes a server out for"
+    " 10 s after three failed connections in 10 s",
     _nginx_unchecked,
     _haproxy_unchecked,
 )
@@ -195,19 +199,19 @@ def _says_yes(view: HaproxyView) -> Iterator[Finding]:
         if path is None and engine and ready and not view.generated and not _scripted(pool):
             yield Finding(
                 next(server.line.location for server in pool.servers if server.has("check")),
-                f"'check' alone only connects: {ENGINES[engine].title} accepts connections while it loads"
-                f" its model, and when it hangs, and '{pool.name}' gets requests that fail",
+                f"'check' alone only opens a connection: {ENGINES[engine].title} accepts connections"
+                f" while it loads its model and when it hangs, so requests of '{pool.name}' fail",
                 f"option httpchk, and http-check send meth GET uri {ready} ver HTTP/1.1 hdr Host localhost",
             )
         elif path is not None and place is not None:
             plain = path.split("?", 1)[0]
             does = _LYING.get(plain)
             if plain == "/" and engine != "ollama" and not view.generated:
-                does = "is answered by whatever listens"
+                does = "is answered by any program"
             if does:
                 yield Finding(
                     place.location,
-                    f"the check asks {plain}, which {does}: '{pool.name}' gets requests that fail",
+                    f"the check requests {plain}, which {does}: requests of '{pool.name}' may fail",
                     f"http-check send meth GET uri {ready or '/health'} ver HTTP/1.1 hdr Host localhost",
                 )
 
@@ -240,10 +244,10 @@ def _haproxy_own_health(view: HaproxyView) -> Iterator[Finding]:
 def _always_yes(location: object, path: str) -> Finding:
     return Finding(
         location,  # type: ignore[arg-type]
-        f"{path} is answered 200 by the balancer itself, whatever its servers do: a balancer or a probe in"
-        " front goes on sending clients here when no model can answer",
-        "a path of its own for 'the balancer runs', and for readiness: 503 if nbsrv(POOL) is 0 (HAProxy),"
-        " or the request passed on to the pool (NGINX)",
+        f"the balancer itself answers {path} with 200, whatever the state of its servers: a balancer in"
+        " front keeps sending clients here when no server is available",
+        "use separate paths for liveness and readiness; readiness returns 503 if nbsrv(POOL) is 0"
+        " (HAProxy), or passes the request to the pool (NGINX)",
     )
 
 
@@ -255,10 +259,11 @@ def _both(view: HaproxyView) -> Iterator[Finding]:
 SAYS_YES = AuditRule(
     "check-says-yes",
     Severity.WARNING,
-    "a check is answered 'yes' while no model can answer",
-    "vLLM stayed in rotation for 85 minutes with a hanging engine because `/v1/models` was asked; SGLang"
-    " and llama.cpp answer that path while they load, and `/health` with 503.",
-    "it asks each engine's readiness path, and has /lb/live and /lb/ready for itself",
+    "a check succeeds although no model can answer",
+    "A vLLM server with a hanging engine stayed in rotation for 85 minutes because the check requested"
+    " `/v1/models`. While they load a model, SGLang and llama.cpp answer that path with 200, and `/health`"
+    " with 503.",
+    "checks each engine's readiness path, and has /lb/live and /lb/ready of its own",
     _nginx_own_health,
     _both,
 )

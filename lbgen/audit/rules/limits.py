@@ -43,8 +43,8 @@ def _haproxy_limits(view: HaproxyView) -> Iterator[Finding]:
 def _shared_bucket(location: Location, write: str) -> Finding:
     return Finding(
         location,
-        "the limit counts by the client's address: everybody behind one gateway, office or proxy shares"
-        " it, and one who has many addresses has no limit",
+        "the limit applies to the client's address: all clients behind one gateway, office or proxy"
+        " share it, and a client with many addresses evades it",
         write,
     )
 
@@ -52,10 +52,10 @@ def _shared_bucket(location: Location, write: str) -> Finding:
 ADDRESS_LIMITS = AuditRule(
     "limit-by-address",
     Severity.INFO,
-    "a limit counts by an address that many clients share",
-    "A batch job and the people beside it come from one address. What costs is known by its key.",
-    "limits are per client, by its key, unless 'per: ip' says otherwise; 'trusted_proxies' names whose"
-    " headers count",
+    "a limit applies to an address that many clients may share",
+    "A batch job and the users of the same office have one address. An API key identifies who causes the"
+    " cost.",
+    "applies limits to API keys, unless the fleet sets 'per: ip', which respects 'trusted_proxies'",
     _nginx_limits,
     _haproxy_limits,
 )
@@ -75,8 +75,8 @@ def _delays(view: NginxView) -> Iterator[Finding]:
         long = f"up to {delayed * seconds:.0f} s" if seconds is not None else "in turn"
         yield Finding(
             said.location,
-            f"'limit_req' without 'nodelay' holds requests of a burst back ({long}): their first tokens come"
-            " later by as much, and clients that time out ask again, into the same queue",
+            f"'limit_req' without 'nodelay' delays the requests of a burst ({long}), and clients that"
+            " time out retry into the same queue",
             f"limit_req {' '.join(one for one in said.args if not one.startswith('delay='))} nodelay;",
         )
 
@@ -100,10 +100,10 @@ def _seconds_each(zone: Directive | None) -> float | None:
 DELAYS = AuditRule(
     "limit-delays",
     Severity.WARNING,
-    "requests over a limit wait instead of being refused",
-    "NGINX lets a burst through at the zone's rate unless 'nodelay' says that it may pass at once and only"
-    " what is above the burst is refused.",
-    "it has 'nodelay' in each limit",
+    "requests above a limit are delayed instead of refused",
+    "Without `nodelay` NGINX forwards a burst at the zone's rate. With it, the burst passes at once, and"
+    " only requests above the burst are refused.",
+    "sets 'nodelay' in each limit",
     _delays,
 )
 
@@ -115,8 +115,8 @@ def _refusals(view: NginxView) -> Iterator[Finding]:
             if any(level.first(f"{name}_status") is None for level in levels):
                 yield Finding(
                     said.location,
-                    f"who is over this limit gets 503, the default of '{name}_status': clients and whoever"
-                    " watches take it for a broken server, not for 'slow down'",
+                    f"requests above this limit get 503, the default of '{name}_status': clients and"
+                    " monitoring take this for a failed server, not for a rate limit",
                     f"{name}_status 429;",
                 )
 
@@ -124,9 +124,9 @@ def _refusals(view: NginxView) -> Iterator[Finding]:
 REFUSALS = AuditRule(
     "limit-looks-broken",
     Severity.INFO,
-    "a limit is answered as if servers were broken",
-    "NGINX answers 503 by default; the status for it is 429.",
-    "its limits answer 429 with Retry-After",
+    "requests above a limit get 503 instead of 429",
+    "NGINX's default is 503; the correct status is 429.",
+    "returns 429 with Retry-After",
     _refusals,
 )
 

@@ -33,13 +33,13 @@ def _host(view: NginxView) -> Iterator[Finding]:
             continue
         name = next((name for name in names if "_" in name), names[0])
         harm = (
-            "'_' is no part of a host name, and strict servers answer 400"
+            "'_' is not allowed in a host name, and strict servers return 400"
             if "_" in name
-            else "what checks hosts refuses it, and redirects that an application makes lead there"
+            else "servers that check the host refuse it, and an application's redirects point to it"
         )
         yield Finding(
             one.directive.location,
-            f"servers are asked for the host '{name}', the upstream's name: {harm}",
+            f"servers receive '{name}', the name of the upstream, as Host: {harm}",
             "proxy_set_header Host $host;",
             None if "_" in name else Severity.INFO,
         )
@@ -48,10 +48,10 @@ def _host(view: NginxView) -> Iterator[Finding]:
 HOST = AuditRule(
     "upstream-name-as-host",
     Severity.WARNING,
-    "servers get the upstream's name as Host",
-    "It is NGINX's default. A header at an outer level does not help where the location sets any header of"
-    " its own.",
-    "it sends the client's Host, or what 'host_header' says",
+    "servers receive the upstream's name as Host",
+    "This is NGINX's default. A location that sets any header does not inherit the Host header of an"
+    " outer level.",
+    "sends the client's Host, or the value of 'host_header'",
     _host,
 )
 
@@ -92,8 +92,8 @@ def _sets_host(pool: Pool) -> bool:
 def _refused(location: Location, address: str, write: str) -> Finding:
     return Finding(
         location,
-        f"{address} is asked for the client's Host: an Ollama that listens on this machine alone answers 403"
-        " to any host that is no local name, as it does to pages of others",
+        f"{address} receives the client's Host: an Ollama that listens only on this machine returns 403"
+        " for any host that is not a local name",
         write,
     )
 
@@ -101,10 +101,10 @@ def _refused(location: Location, address: str, write: str) -> Finding:
 REFUSED_HOST = AuditRule(
     "host-refused",
     Severity.WARNING,
-    "Ollama refuses the Host that it is sent",
-    "Bound to loopback, its default, it takes 'localhost', addresses, and names below .local, .localhost and"
-    " .internal.",
-    "it says so for an Ollama on loopback, and sends what 'host_header' says",
+    "Ollama refuses the Host that it receives",
+    "If it listens on loopback (the default), Ollama accepts 'localhost', addresses, and names that end"
+    " in .local, .localhost or .internal.",
+    "sends the value of 'host_header', and reports an Ollama on loopback that needs one",
     _nginx_refused,
     _haproxy_refused,
 )
@@ -129,11 +129,11 @@ def _nginx_names(view: NginxView) -> Iterator[Finding]:
 def _once(location: Location, whose: str, name: str, server: str) -> Finding:
     return Finding(
         location,
-        f"NGINX looks servers' names of {whose}, such as {name}, up once, at its start: with one that is not"
-        " known then it does not start at all, and a container that comes back with another address gets"
-        " nothing up to the next reload",
-        f"{server} has 'resolve', with zone and resolver (NGINX 1.27.3); before that a reload whenever"
-        " addresses change, and a start behind the servers",
+        f"NGINX resolves server names of {whose}, such as {name}, only at start-up: it does not start if"
+        " a name is unknown, and a container that returns with another address gets no requests until the"
+        " next reload",
+        f"{server} with 'resolve', a zone and a resolver (NGINX 1.27.3); before that, start NGINX after"
+        " the servers and reload it whenever addresses change",
     )
 
 
@@ -159,12 +159,12 @@ def _haproxy_names(view: HaproxyView) -> Iterator[Finding]:
         named = [one for one in pool.servers if _is_name(one.address) and one.parameter("resolvers") is None]
         if named:
             starts = "none" in (named[0].parameter("init-addr") or "").split(",")
-            unknown = "" if starts else " with one that is not known then it does not start at all, and"
+            unknown = "" if starts else " it does not start if a name is unknown, and"
             yield Finding(
                 named[0].line.location,
-                f"HAProxy looks servers' names of '{pool.name}', such as {_host_of(named[0].address)}, up"
-                f" once, at its start:{unknown} a container that comes back with another address gets nothing"
-                " up to the next reload",
+                f"HAProxy resolves server names of '{pool.name}', such as {_host_of(named[0].address)},"
+                f" only at start-up:{unknown} a container that returns with another address gets no requests"
+                " until the next reload",
                 "default-server resolvers dns init-addr last,libc,none, with a section: resolvers dns,"
                 " parse-resolv-conf",
             )
@@ -173,11 +173,11 @@ def _haproxy_names(view: HaproxyView) -> Iterator[Finding]:
 ONCE = AuditRule(
     "name-resolved-once",
     Severity.WARNING,
-    "addresses of servers are looked up once",
-    "Containers and pods change their addresses whenever they start: what was looked up before is then a"
-    " connection refused, or somebody else's server.",
-    "with 'dns: {mode: runtime}' HAProxy follows DNS, and NGINX from 1.27.3; without it names are looked up"
-    " once there, too",
+    "server names are resolved only once",
+    "Containers and pods may get another address at each start: the old address then refuses connections"
+    " or belongs to another server.",
+    "follows DNS with 'dns: {mode: runtime}' (HAProxy, and NGINX since 1.27.3); without it, names are"
+    " resolved only once as well",
     _nginx_names,
     _haproxy_names,
 )
@@ -188,8 +188,8 @@ def _prefix(view: NginxView) -> Iterator[Finding]:
         if path in {"/v1", "/v1/"} and uri == "/":
             yield Finding(
                 one.directive.location,
-                "the '/' behind the host takes /v1 off the path: engines are asked for /chat/completions,"
-                " which is a 404",
+                "the '/' after the host removes /v1 from the path: engines are asked for"
+                " /chat/completions and return 404",
                 f"proxy_pass {one.directive.value.rstrip('/')};",
             )
 
@@ -209,9 +209,9 @@ def _replaced(view: NginxView) -> Iterator[tuple[Pass, str, str]]:
 PREFIX = AuditRule(
     "v1-taken-off",
     Severity.ERROR,
-    "/v1 is taken off the path",
-    "A URI in `proxy_pass`, if only a slash, replaces the location's prefix.",
-    "it takes a prefix off only where 'strip_prefix' says so",
+    "/v1 is removed from the path",
+    "A URI in `proxy_pass`, even a single slash, replaces the location's prefix.",
+    "removes a prefix only where the fleet sets 'strip_prefix'",
     _prefix,
 )
 
@@ -224,8 +224,8 @@ def _joined(view: NginxView) -> Iterator[Finding]:
         right = f"{path}/" if uri.endswith("/") else path.rstrip("/") or "/"
         yield Finding(
             one.directive.location,
-            f"{path} and {uri} do not end alike, and NGINX puts what follows the one behind the other:"
-            f" {path}{rest} is asked for as {uri}{rest}, which is a 404",
+            f"only one of {path} and {uri} ends in '/', and NGINX replaces the one by the other"
+            f" literally: {path}{rest} becomes {uri}{rest}, which is a 404",
             f"location {right} {{ proxy_pass {one.directive.value}; }}"
             if right != "/"
             else f"proxy_pass {one.directive.value}/;",
@@ -235,9 +235,9 @@ def _joined(view: NginxView) -> Iterator[Finding]:
 JOINED = AuditRule(
     "path-joined-wrong",
     Severity.ERROR,
-    "paths lose a slash, or get one too many",
-    "A URI in `proxy_pass` replaces the location's prefix as it is written, letter by letter.",
-    "it compares and replaces whole segments",
+    "a slash in the path is lost or doubled",
+    "A URI in `proxy_pass` replaces the location's prefix literally.",
+    "matches and replaces whole segments",
     _joined,
 )
 

@@ -27,9 +27,8 @@ def _buffering(view: NginxView) -> Iterator[Finding]:
             how = "is on by default" if said is None else "is on"
             yield Finding(
                 (said or one.directive).location,
-                f"proxy_buffering {how}: NGINX collects an answer before it passes it on, so that the"
-                " client sees no token until 4 to 16 KB are together, and with HTTP/1.0 to the server none"
-                " before the end",
+                f"proxy_buffering {how}: NGINX buffers the response: the client receives no token until 4"
+                " to 16 KB have arrived, or, with HTTP/1.0 to the server, until the response is complete",
                 "proxy_buffering off;",
             )
 
@@ -39,19 +38,19 @@ def _waiting_for_the_answer(view: HaproxyView) -> Iterator[Finding]:
         for line in section.own("http-response", "wait-for-body"):
             yield Finding(
                 line.location,
-                "'http-response wait-for-body' holds an answer back until its buffer is full or its time"
-                " is over: the client sees no token before that",
-                "no such line for streams",
+                "'http-response wait-for-body' holds the response back until its buffer is full or its"
+                " time limit expires: the client receives no token before that",
+                "remove this line for streams",
             )
 
 
 BUFFERING = AuditRule(
     "buffered-streams",
     Severity.ERROR,
-    "answers are collected before they are passed on",
-    "Time to first token becomes the time of the whole answer: behind a file without `proxy_buffering off`"
-    " mock GPU servers gave the median first token after 0.60 s in place of 0.04 s (NGINX 1.22.1).",
-    "it has 'proxy_buffering off' wherever requests go to servers",
+    "responses are buffered instead of streamed",
+    "The time to first token becomes the time of the whole response: without `proxy_buffering off` the"
+    " median first token of mock GPU servers took 0.60 s instead of 0.04 s (NGINX 1.22.1).",
+    "sets 'proxy_buffering off' wherever requests go to servers",
     _buffering,
     _waiting_for_the_answer,
 )
@@ -65,40 +64,39 @@ def _connection(view: NginxView) -> Iterator[Finding]:
         if value == "upgrade":
             yield Finding(
                 connection.location if connection else one.directive.location,
-                "every request to the server says 'Connection: upgrade', not only those of WebSockets: no"
-                " connection is kept for the next request, and some servers refuse it",
+                "'Connection: upgrade' is sent with every request to the server, not only for"
+                " WebSockets: connections are not reused, and some servers refuse such requests",
                 'map $http_upgrade $connection_upgrade { default ""; ~*^websocket$ upgrade; } and'
                 " proxy_set_header Connection $connection_upgrade;",
             )
         elif value == "close":
             yield Finding(
                 connection.location if connection else one.directive.location,
-                "'Connection: close' to the server: each request pays for a new connection, and with TLS"
-                " for a handshake, before its first token",
+                "'Connection: close' is sent to the server: each request opens a new connection, with a"
+                " TLS handshake if it uses TLS, before its first token",
                 'proxy_set_header Connection "";',
             )
         elif (version is None and not modern) or (version is not None and version.value == "1.0"):
             yield Finding(
                 (version or one.directive).location,
-                "requests go to the server as HTTP/1.0 (NGINX's default before 1.29.7): the answer ends"
-                " with its connection, none is kept for the next request, and the server cannot stream in"
-                " chunks",
+                "requests go to the server as HTTP/1.0 (NGINX's default before 1.29.7): the connection"
+                " closes after each response, is never reused, and the server cannot stream in chunks",
                 'proxy_http_version 1.1; and proxy_set_header Connection "";',
             )
         elif value is None and not modern and (outer := one.lost_header("connection")):
             yield Finding(
                 one.level.all("proxy_set_header")[0].location,
-                f"the Connection of line {outer.location.line} does not hold here, where headers are set:"
-                " NGINX inherits all of 'proxy_set_header' or nothing, and before 1.29.7 adds 'Connection:"
-                " close', so that each request pays for a new connection",
+                f"the Connection header of line {outer.location.line} is not inherited here, because this"
+                " level sets headers of its own: before 1.29.7 NGINX then sends 'Connection: close', and"
+                " each request opens a new connection",
                 f'proxy_set_header Connection "{outer.args[-1]}"; here as well',
             )
         elif value is None and not modern:
             yield Finding(
                 (version or one.directive).location,
-                "HTTP/1.1 to the server, but NGINX before 1.29.7 adds 'Connection: close' to each request"
-                " unless the header is emptied: 'keepalive' has no effect, each request pays for a new"
-                " connection",
+                "requests go to the server as HTTP/1.1, but before 1.29.7 NGINX sends 'Connection:"
+                " close' unless the header is set to an empty value: 'keepalive' has no effect, and each"
+                " request opens a new connection",
                 'proxy_set_header Connection "";',
             )
         elif not modern:
@@ -112,10 +110,9 @@ def _kept(one: Pass) -> Iterator[Finding]:
         if not said or said[-1].value == "0":
             yield Finding(
                 (said[-1] if said else upstream.directive).location,
-                f"'{upstream.name}' keeps no connections to its servers (no 'keepalive', and none by"
-                " default before"
-                " 1.29.7): each request pays for a new one before its first token",
-                "keepalive 64; and keepalive_timeout 4s; behind the balancing method",
+                f"'{upstream.name}' has no 'keepalive', and NGINX before 1.29.7 has no default for it:"
+                " each request opens a new connection before its first token",
+                "keepalive 64; and keepalive_timeout 4s; after the balancing method",
             )
 
 
@@ -128,8 +125,8 @@ def _closing(view: HaproxyView) -> Iterator[Finding]:
             if line:
                 yield Finding(
                     line.location,
-                    f"'option {name}' closes the connection to the server behind each answer: each request"
-                    " pays for a new one before its first token",
+                    f"'option {name}' closes the connection to the server after each response: each"
+                    " request opens a new connection before its first token",
                     "http-reuse safe, without this option",
                 )
 
@@ -137,10 +134,10 @@ def _closing(view: HaproxyView) -> Iterator[Finding]:
 CONNECTION = AuditRule(
     "connection-closed",
     Severity.WARNING,
-    "each request to a server opens a connection of its own",
-    "HTTP/1.0, or `Connection: close`, ends the connection with the answer. NGINX sends both by default"
-    " before 1.29.7; `Connection: upgrade` for every request has the same effect.",
-    "it speaks HTTP/1.1, empties the header and keeps connections",
+    "each request opens a new connection to the server",
+    "HTTP/1.0 and `Connection: close` end the connection after the response. NGINX before 1.29.7 sends"
+    " both by default. `Connection: upgrade` on every request has the same effect.",
+    "uses HTTP/1.1, sets the Connection header to an empty value and reuses connections",
     _connection,
     _closing,
 )
@@ -160,8 +157,8 @@ def _no_delay(view: HaproxyView) -> Iterator[Finding]:
         ):
             yield Finding(
                 pool.section.location,
-                f"without 'option http-no-delay' HAProxy holds each chunk of '{pool.name}' back for up to"
-                " 200 ms, waiting for more: clients over HTTP/1 get tokens in bursts",
+                f"without 'option http-no-delay' HAProxy delays each chunk of '{pool.name}' by up to 200"
+                " ms to send more at once: HTTP/1 clients receive tokens in bursts",
                 "option http-no-delay (in defaults)",
             )
 
@@ -169,11 +166,11 @@ def _no_delay(view: HaproxyView) -> Iterator[Finding]:
 NO_DELAY = AuditRule(
     "delayed-tokens",
     Severity.WARNING,
-    "HAProxy waits for more before it sends a token",
-    "The first token came 200 to 223 ms late, 50 tokens of 30 ms each in 8 pieces (HAProxy 2.6 to 3.4,"
-    " clients over HTTP/1); with the option at once, in 51. The manual advises against it for ordinary"
-    " traffic.",
-    "it has 'option http-no-delay' in its defaults",
+    "HAProxy delays tokens to send more at once",
+    "The first token was 200 to 223 ms late, and 50 tokens at 30 ms each arrived in 8 pieces (HAProxy"
+    " 2.6 to 3.4, HTTP/1 clients). With the option there was no delay, and they arrived in 51 pieces."
+    " HAProxy's manual advises against the option for ordinary traffic.",
+    "sets 'option http-no-delay' in defaults",
     haproxy=_no_delay,
 )
 
@@ -184,9 +181,9 @@ def _ignored_aborts(view: NginxView) -> Iterator[Finding]:
         if said is not None and said.value == "on":
             yield Finding(
                 said.location,
-                "when a client leaves, its generation runs on to the end and takes a place in the GPU's"
-                " batch",
-                "no such line: NGINX then ends the request to the server at once",
+                "when a client disconnects, the server generates its response to the end, which takes a"
+                " slot on the GPU",
+                "remove this line: NGINX then closes the request to the server at once",
             )
 
 
@@ -200,16 +197,16 @@ def _abandoned(view: HaproxyView) -> Iterator[Finding]:
         if line is None:
             yield Finding(
                 pool.section.location,
-                f"a client of '{pool.name}' that leaves before the first token is not noticed up to HAProxy"
-                " 3.2: its prompt is computed to the end, and if it waits in the queue, it is still sent"
-                " to a GPU",
+                f"up to HAProxy 3.2, '{pool.name}' does not notice a client that disconnects before the"
+                " first token: its response is generated to the end, and a queued request is still sent to a"
+                " GPU",
                 "option abortonclose (in defaults)",
             )
         elif line in pool.section.lines and pool.section.kind == "backend" and _only_here(view, pool.fronts):
             yield Finding(
                 line.location,
-                "'option abortonclose' in a backend alone has no effect (seen on HAProxy 2.6): abandoned"
-                " prompts are computed to the end",
+                "'option abortonclose' only in a backend has no effect (tested on HAProxy 2.6):"
+                " responses to disconnected clients are generated to the end",
                 "the same line in defaults",
             )
 
@@ -222,11 +219,11 @@ def _only_here(view: HaproxyView, fronts: tuple[object, ...]) -> bool:
 ABANDONED = AuditRule(
     "abandoned-generations",
     Severity.WARNING,
-    "requests whose client has gone are computed to the end",
-    "A long prompt costs seconds of a GPU before its first token, and clients retry: without it every"
-    " retry runs beside what it replaces. With `option abortonclose` the server hears of it within 50 ms"
-    " (HAProxy 2.6 to 3.2; on by default from 3.3).",
-    "it has 'option abortonclose' in its defaults for HAProxy; NGINX passes a client's leaving on by default",
+    "responses to disconnected clients are generated to the end",
+    "A long prompt takes seconds of GPU time before its first token, and clients retry: the retry then"
+    " runs beside the request that it replaces. With `option abortonclose` the server is told within 50 ms"
+    " (HAProxy 2.6 to 3.2; on by default since 3.3).",
+    "sets 'option abortonclose' in defaults (HAProxy); NGINX closes the request to the server by default",
     _ignored_aborts,
     _abandoned,
 )

@@ -41,9 +41,9 @@ def _nginx_timeout(view: NginxView) -> Iterator[Finding]:
             by = "" if said else " by default"
             yield Finding(
                 (said or one.directive).location,
-                f"{name} is {spoken(value)}{by}: whatever takes longer to its first byte (a"
-                " long prompt, an answer that is not streamed, a model being loaded) is a 504 to the"
-                " client, whose retry begins anew",
+                f"{name} is {spoken(value)}{by}: if the first byte takes longer (long prompt, response"
+                " without streaming, model still loading), the client gets a 504, and its retry starts from"
+                " the beginning",
                 f"{name} 600s;",
                 _cut(value),
             )
@@ -60,7 +60,7 @@ def _haproxy_timeout(view: HaproxyView) -> Iterator[Finding]:
             for line in front.own("timeout", name) if front.kind == "frontend" else ():
                 yield Finding(
                     line.location,
-                    f"'timeout {name}' in a frontend is ignored: the backend keeps what its defaults say",
+                    f"'timeout {name}' in a frontend is ignored: the value from defaults applies",
                     f"the same line in the backend or in defaults: timeout {name} {line.words[-1]}",
                     Severity.WARNING,
                 )
@@ -75,7 +75,7 @@ def _one_timeout(section: Section, name: str, whose: str) -> Iterator[Finding]:
         "a longer wait for the first byte is a 504, and a longer pause between two tokens ends the stream"
         " with status 200"
         if name == "server"
-        else "a client that is silent for longer, as it is while it waits for tokens, is cut off"
+        else "a client that sends nothing for longer, as while it waits for tokens, is disconnected"
     )
     yield Finding(
         line.location,
@@ -88,11 +88,11 @@ def _one_timeout(section: Section, name: str, whose: str) -> Iterator[Finding]:
 TIMEOUT = AuditRule(
     "timeout-below-generation",
     Severity.ERROR,
-    "a timeout is shorter than a generation may take",
-    "A reasoning model or a long prompt may take minutes to its first byte, and OpenAI's SDK waits for 600"
-    " s and then retries twice: the GPU computes three times for nothing. `timeout tunnel` does not help:"
-    " streams over HTTP are no tunnels.",
-    "it has 10 minutes for both, and a pool or route can say otherwise",
+    "a timeout is shorter than a response may take",
+    "A reasoning model or a long prompt may take minutes to the first byte. OpenAI's SDK waits 600 s and"
+    " retries twice, so the GPU may compute one prompt three times for nothing. `timeout tunnel` does not"
+    " help, since HTTP streams are not tunnels.",
+    "sets 10 minutes for both; a pool or route may set another value",
     _nginx_timeout,
     _haproxy_timeout,
 )
@@ -111,9 +111,9 @@ def _nginx_retries(view: NginxView) -> Iterator[Finding]:
         if said is not None and "non_idempotent" in said.args:
             yield Finding(
                 said.location,
-                "'non_idempotent' sends a prompt that a server may be computing to the next one as well:"
-                " one request"
-                " pays for two generations, and a slow fleet gets more work",
+                "'non_idempotent' sends a prompt to a second server while the first may still be"
+                " computing it: one request costs two generations, and an overloaded fleet gets even more"
+                " work",
                 "proxy_next_upstream error timeout; with proxy_next_upstream_tries 2;",
             )
         yield from _fallback(passing, one.level.all("error_page"))
@@ -124,10 +124,9 @@ def _fallback(passing: set[str], pages: tuple[Directive, ...]) -> Iterator[Findi
         if page.args and page.args[-1] in passing and {"502", "504"} & set(page.args[:-1]):
             yield Finding(
                 page.location,
-                f"an error page that passes to servers ({page.args[-1]}) sends a prompt again that failed"
-                " after it was"
-                " sent: it may be computed twice",
-                "error_page 502 =503 /busy; answered by NGINX itself",
+                f"an error page that proxies to servers ({page.args[-1]}) repeats a request that failed"
+                " after it was sent: the prompt may be computed twice",
+                "error_page 502 =503 /busy; where NGINX itself answers /busy",
                 Severity.WARNING,
             )
 
@@ -140,9 +139,9 @@ def _haproxy_retries(view: HaproxyView) -> Iterator[Finding]:
             continue
         yield Finding(
             line.location,
-            f"'retry-on {' '.join(twice)}' sends a prompt again that a server has got, and may be"
-            f" computing: up to {1 + _retries(pool.section)} generations for one request; prompts larger"
-            " than the buffer are not retried, so that it depends on their length",
+            f"'retry-on {' '.join(twice)}' repeats a request that a server has received and may be"
+            f" computing: up to {1 + _retries(pool.section)} generations for one request. Requests larger"
+            " than the buffer are not retried, so the effect depends on the length of the prompt",
             "retry-on conn-failure",
         )
 
@@ -161,10 +160,10 @@ RETRIES = AuditRule(
     "generation-repeated",
     Severity.ERROR,
     "a retry may compute one prompt twice",
-    "A POST that was answered 503 ran twice with `non_idempotent` and three times with `retry-on"
-    " all-retryable-errors` (NGINX 1.22.1, HAProxy 2.6.12). Only a connection that was refused is free to"
-    " try again.",
-    "it retries refused connections alone, unless the fleet says 'replay_posts'",
+    "A POST that was answered with 503 was computed twice with `non_idempotent` and three times with"
+    " `retry-on all-retryable-errors` (NGINX 1.22.1, HAProxy 2.6.12). Only a refused connection can be"
+    " retried safely.",
+    "retries only refused connections, unless the fleet sets 'replay_posts'",
     _nginx_retries,
     _haproxy_retries,
 )
@@ -176,8 +175,8 @@ def _nginx_reload(view: NginxView) -> Iterator[Finding]:
         if value is not None and value < _ENOUGH:
             yield Finding(
                 said.location,
-                f"{spoken(value)} after a reload the old workers end, and with them every stream that is"
-                " not finished",
+                f"{spoken(value)} after a reload the old workers end and cut off all streams that are not"
+                " finished",
                 "worker_shutdown_timeout 15m;",
             )
 
@@ -188,7 +187,7 @@ def _haproxy_reload(view: HaproxyView) -> Iterator[Finding]:
     if line is not None and value is not None and value < _ENOUGH and view.pools:
         yield Finding(
             line.location,
-            f"{spoken(value)} after a reload the old process ends, and with it every stream that is not"
+            f"{spoken(value)} after a reload the old process ends and cuts off all streams that are not"
             " finished",
             "hard-stop-after 15m",
         )
@@ -197,10 +196,10 @@ def _haproxy_reload(view: HaproxyView) -> Iterator[Finding]:
 RELOAD = AuditRule(
     "reload-cuts-streams",
     Severity.WARNING,
-    "a reload ends streams that are not finished",
-    "Each change of the fleet is a reload, and each cuts the answers that take longer than this. Without"
-    " any limit old processes stay as long as their last stream.",
-    "it has 15 minutes ('drain_timeout')",
+    "a reload cuts off streams that are not finished",
+    "Each change of the configuration is a reload, and each reload cuts off the responses that take"
+    " longer than this limit. Without a limit, an old process stays until its last stream ends.",
+    "sets 15 minutes ('drain_timeout')",
     _nginx_reload,
     _haproxy_reload,
 )
@@ -218,20 +217,20 @@ def _keepalive(view: NginxView) -> Iterator[Finding]:
             by = "" if said else " by default"
             yield Finding(
                 (said or kept)[-1].location,
-                f"NGINX keeps idle connections to '{upstream.name}' for {spoken(value)}{by}, Python's"
-                " servers (vLLM, SGLang, LiteLLM) close them after 5 s: a POST that meets the closing is a"
-                " 502, and counts as a failure",
-                "keepalive_timeout 4s; (in the upstream, below what the server keeps)",
+                f"NGINX keeps idle connections to '{upstream.name}' for {spoken(value)}{by}, but Python's"
+                " servers (vLLM, SGLang, LiteLLM) close them after 5 s: a POST sent at that moment gets a"
+                " 502, which counts as a failure of the server",
+                "keepalive_timeout 4s; (in the upstream; shorter than the server's)",
             )
 
 
 KEEPALIVE = AuditRule(
     "stale-connections",
     Severity.WARNING,
-    "idle connections are kept for longer than the server keeps them",
-    "uvicorn closes an idle connection after 5 s; NGINX keeps it for 60 s by default and does not send a"
-    " POST again that it has already sent.",
-    "it keeps them a second less than the engine does",
+    "idle connections are kept longer than the server keeps them",
+    "uvicorn closes an idle connection after 5 s. NGINX keeps it for 60 s by default, and does not"
+    " repeat a POST that it has already sent.",
+    "keeps them one second less than the engine does",
     _keepalive,
 )
 

@@ -29,17 +29,18 @@ def _nginx_unverified(view: NginxView) -> Iterator[Finding]:
             by = "off" if said else "off by default"
             yield Finding(
                 (said or one.directive).location,
-                f"proxy_ssl_verify is {by}: NGINX takes any certificate, and whoever answers at the servers'"
-                " address gets prompts and keys",
+                f"proxy_ssl_verify is {by}: NGINX accepts any certificate, so anybody who can take over"
+                " the servers' address receives prompts and keys",
                 "proxy_ssl_verify on; with proxy_ssl_trusted_certificate and proxy_ssl_name",
             )
         if one.value("proxy_ssl_server_name") != "on":
             said = one.level.first("proxy_ssl_server_name")
             yield Finding(
                 (said or one.directive).location,
-                "NGINX names no host in the handshake (proxy_ssl_server_name is off by default): a server"
-                " with several certificates shows the wrong one, or breaks off, which is a 502",
-                "proxy_ssl_server_name on; with proxy_ssl_name, else the upstream's name is asked for",
+                "NGINX sends no server name in the TLS handshake (proxy_ssl_server_name is off by"
+                " default): a server with several certificates presents the wrong one, or aborts the"
+                " handshake, which is a 502",
+                "proxy_ssl_server_name on; with proxy_ssl_name, since the default is the upstream's name",
             )
 
 
@@ -51,8 +52,8 @@ def _haproxy_unverified(view: HaproxyView) -> Iterator[Finding]:
             if server.has("ssl") and (said == "none" or (said is None and everywhere)):
                 yield Finding(
                     server.line.location,
-                    f"'verify none': HAProxy takes any certificate, and whoever answers at the address of"
-                    f" '{pool.name}' gets prompts and keys",
+                    "'verify none': HAProxy accepts any certificate, so anybody who can take over an"
+                    f" address of '{pool.name}' receives prompts and keys",
                     "ssl verify required ca-file /etc/ssl/certs/ca-certificates.crt, with sni str(NAME)",
                 )
                 break
@@ -61,9 +62,9 @@ def _haproxy_unverified(view: HaproxyView) -> Iterator[Finding]:
 UNVERIFIED = AuditRule(
     "servers-not-verified",
     Severity.WARNING,
-    "TLS to the servers proves nothing",
-    "NGINX neither checks a server's certificate nor names the host unless it is told to.",
-    "it checks both, unless the fleet says 'verify: false'",
+    "certificates of servers are not verified",
+    "By default NGINX neither verifies a server's certificate nor sends the server name.",
+    "verifies certificates and sends the name, unless the fleet sets 'verify: false'",
     _nginx_unverified,
     _haproxy_unverified,
 )
@@ -76,9 +77,9 @@ def _nginx_cors(view: NginxView) -> Iterator[Finding]:
         if added and not hidden:
             yield Finding(
                 added[0].location,
-                "engines send Access-Control-Allow-Origin themselves, and this adds a second one: browsers"
-                " refuse an answer with two",
-                "proxy_hide_header Access-Control-Allow-Origin; beside it",
+                "engines send Access-Control-Allow-Origin themselves, and this adds a second one:"
+                " browsers refuse a response with two",
+                "add proxy_hide_header Access-Control-Allow-Origin;",
             )
 
 
@@ -91,7 +92,7 @@ def _haproxy_cors(view: HaproxyView) -> Iterator[Finding]:
                 yield Finding(
                     line.location,
                     "engines send Access-Control-Allow-Origin themselves, and this adds a second one:"
-                    " browsers refuse an answer with two",
+                    " browsers refuse a response with two",
                     f"http-response set-header {' '.join(line.words[2:])}",
                 )
 
@@ -104,9 +105,9 @@ def _removals(view: HaproxyView) -> Iterator[Line]:
 CORS = AuditRule(
     "cors-twice",
     Severity.WARNING,
-    "answers have two Access-Control-Allow-Origin",
-    "vLLM, SGLang and LiteLLM answer '*' to every page unless they are told otherwise.",
-    "with 'cors' it removes the engine's headers and sends one of its own",
+    "responses have two Access-Control-Allow-Origin headers",
+    "By default vLLM, SGLang and LiteLLM send 'Access-Control-Allow-Origin: *'.",
+    "removes the engine's header and sends its own if the fleet sets 'cors'",
     _nginx_cors,
     _haproxy_cors,
 )
@@ -120,8 +121,7 @@ def _loose(view: NginxView) -> Iterator[Finding]:
         if plain:
             yield Finding(
                 plain[0].location,
-                "a map compares text without its case: 'bearer SK-AB' passes for 'Bearer sk-ab', which makes"
-                " keys easier to guess",
+                "a map ignores case: 'bearer SK-AB' matches 'Bearer sk-ab', which makes keys easier to guess",
                 '"~^Bearer the-key$" (a dot and the like with a backslash), the same as the entry otherwise',
             )
 
@@ -133,9 +133,9 @@ def _is_text(name: str) -> bool:
 LOOSE = AuditRule(
     "keys-without-case",
     Severity.WARNING,
-    "keys are compared without regard to case",
-    "Entries of a 'map' that are no regular expressions ignore it (NGINX 1.22 to 1.30).",
-    "it compares letter by letter",
+    "the comparison of keys ignores case",
+    "Only regular expressions in a `map` respect case (NGINX 1.22 to 1.30).",
+    "respects case",
     _loose,
 )
 

@@ -53,8 +53,8 @@ def _holes(program: str, version: Version, package: str, text: str, place: Locat
         fixed = [*one.fixed, *([one.mended_in(package)] if one.mended_in(package) else [])]
         yield Finding(
             place,
-            f"{program} {package or version} has {one.id}, {one.what}, and this configuration has what it"
-            f" takes: {one.used}",
+            f"{program} {package or version} has {one.id}, {one.what}, and this configuration is"
+            f" affected: {one.used}",
             f"update {program} ({', '.join(fixed)}); {one.source}",
         )
 
@@ -74,11 +74,12 @@ def _haproxy(view: HaproxyView) -> Iterator[Finding]:
 HOLES = AuditRule(
     "known-hole",
     Severity.WARNING,
-    "the program has a known vulnerability that this configuration reaches",
-    "Each entry names what a configuration has to use for the hole to be reached. The version is that of"
-    " `--target-version`, else of the installed program for files below /etc/nginx and /etc/haproxy;"
-    " distributions mend holes in older versions.",
-    "it has no unnamed captures and no ignore_invalid_headers; 'check' names what else a version has",
+    "the program has a known vulnerability that affects this configuration",
+    "A vulnerability is reported only if the configuration uses the affected feature. The version comes"
+    " from `--target-version`, or, for files below /etc/nginx and /etc/haproxy, from the installed program."
+    " Fixes by the distribution are taken into account.",
+    "uses neither unnamed captures nor ignore_invalid_headers, and reports the other vulnerabilities of"
+    " a version in 'check'",
     _nginx,
     _haproxy,
 )
@@ -103,13 +104,11 @@ def _nginx_refused(view: NginxView) -> Iterator[Finding]:
             since = _PLUS[said.name]
             if since is None or view.version is None or view.version < since:
                 free = f" before {since}" if since else ""
-                yield _refused(
-                    said.location, f"NGINX's free version{free} has no '{said.name}'", "no such line"
-                )
+                yield _refused(said.location, f"open-source NGINX{free} has no '{said.name}'", "no such line")
         for server in block.inside("server") if block.name == "upstream" else ():
             if server.parameter("slow_start") is not None:
                 yield _refused(
-                    server.location, "NGINX's free version has no 'slow_start'", "no such parameter"
+                    server.location, "open-source NGINX has no 'slow_start'", "remove this parameter"
                 )
                 break
 
@@ -127,8 +126,8 @@ def _nginx_templates(view: NginxView) -> Iterator[Finding]:
         if "$" in said.value:
             yield Finding(
                 said.location,
-                "NGINX takes no variable here: this is a template, and an 'envsubst' without a list of names"
-                " empties $host and the like as well when it fills it in",
+                "NGINX does not allow a variable here: this file is a template, and 'envsubst' without a"
+                " list of names also replaces $host and other NGINX variables",
                 "envsubst '$NAME $OTHER', or a file in /etc/nginx/templates of the official image",
                 Severity.INFO,
             )
@@ -146,12 +145,12 @@ def _haproxy_refused(view: HaproxyView) -> Iterator[Finding]:
             word = line.words[0]
             if word in _GONE:
                 write = "http-request or http-response with replace-, set- or del-header; nbthread; timeout"
-                yield _refused(line.location, f"HAProxy refuses '{word}' from {_GONE[word]} on", write)
+                yield _refused(line.location, f"HAProxy refuses '{word}' since {_GONE[word]}", write)
             elif line.words[:2] == ("option", "httpchk") and any("\r\n" in one for one in line.words[2:]):
                 path = next((one for one in line.words[2:] if one.startswith("/")), "/")
                 yield _refused(
                     line.location,
-                    "HAProxy refuses headers behind the version of 'option httpchk' from 3.0 on, and warns"
+                    "HAProxy refuses headers after the version in 'option httpchk' since 3.0, and warns"
                     " before",
                     f"option httpchk, and http-check send meth GET uri {path} ver HTTP/1.1 hdr Host"
                     " localhost",
@@ -159,16 +158,16 @@ def _haproxy_refused(view: HaproxyView) -> Iterator[Finding]:
 
 
 def _refused(place: Location, what: str, write: str) -> Finding:
-    return Finding(place, f"{what}: it does not start with this file", write)
+    return Finding(place, f"{what}: the program does not start with this file", write)
 
 
 REFUSED = AuditRule(
     "does-not-start",
     Severity.WARNING,
-    "a program that people have refuses the file",
-    "Files are copied from articles for NGINX Plus and for versions of years ago; an update of the"
-    " distribution then stops the balancer.",
-    "it has only what the target's version takes",
+    "a common version of the program refuses the file",
+    "Examples on the web are often for NGINX Plus or for old versions: the program refuses them after an"
+    " upgrade of the distribution.",
+    "uses only what the target's version supports",
     _nginx_old,
     _haproxy_refused,
 )
