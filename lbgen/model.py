@@ -80,7 +80,7 @@ class StrategyChoice(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """Where requests wait while every server is at its cap."""
+    """The queue while every server is at max_in_flight."""
 
     size: int
     timeout: int

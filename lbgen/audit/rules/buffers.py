@@ -91,7 +91,7 @@ def _inspected(view: HaproxyView) -> Iterator[Finding]:
                 looks[0].location,
                 f"this rule sees only the first {format_size(value)} of a request{by}: with a longer"
                 " prompt it may not find 'model', and the request takes the default",
-                "tune.bufsize 1048576(memory: two buffers per connection), and http-request deny"
+                "tune.bufsize 1048576 (memory: two buffers per connection), and http-request deny"
                 " deny_status 413 if nothing was found",
             )
 

@@ -86,6 +86,6 @@ def _for_acme(listeners: Mapping[str, Mapping[str, Any]]) -> set[str]:
 
 
 def _stem(document: Origin) -> str:
-    """Return the file's name without its ending, if that can be a name."""
+    """Return the file name without its extension, if that can be a name."""
     stem = PurePath(document.root.start_mark.name).stem
     return stem if re.fullmatch(NAME_PATTERN, stem) else "fleet"

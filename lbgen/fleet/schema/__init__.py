@@ -49,22 +49,22 @@ FLEET = _Fleet(
     Field(
         "name",
         Name("a fleet's name", reserved=False),
-        doc="What the fleet is called.",
-        default_doc="the file's name without its ending",
+        doc="The fleet's name.",
+        default_doc="the file name without its extension",
         example="prod-eu",
     ),
     Field(
         "balancers",
         BALANCERS,
-        doc="How many balancers stand side by side. What each counts for itself "
-        "(max_in_flight, queue.size, rate, burst) is divided by it.",
+        doc="The number of balancers that share the load. Limits that each balancer counts separately"
+        " (max_in_flight, queue.size, rate, burst) are divided by it.",
         default_doc="1",
         example=2,
     ),
     Field(
         "pools",
         MapOf(POOL_NAME, POOL, least=1),
-        doc="Servers that can answer the same requests, by name.",
+        doc="Groups of servers that can answer the same requests, by name.",
         example={"chat": {"servers": ["gpu-[0-3]:8000"]}},
         required=True,
         instead_of=("upstreams", "backends", "clusters", "pool"),
@@ -80,7 +80,7 @@ FLEET = _Fleet(
     Field(
         "clients",
         MapOf(CLIENT_NAME, CLIENT),
-        doc="Who may call, by name, with references to their keys.",
+        doc="Clients by name, with references to their API keys.",
         example={"team-a": {"key": "env:TEAM_A_KEY"}},
         instead_of=("users", "keys", "api_keys"),
     ),
@@ -95,7 +95,7 @@ FLEET = _Fleet(
     Field(
         "targets",
         TARGETS,
-        doc="What is rendered for, and its settings.",
+        doc="The balancer programs to render configuration for, with their settings.",
         default_doc=" and ".join(one.title for one in ALL.values() if one.abilities.usual)
         + ", the oldest supported versions",
         example={TARGETS.fields[-1].name: TARGETS.fields[-1].example},

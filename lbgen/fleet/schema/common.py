@@ -11,19 +11,19 @@ HEADER_SIZE = 32 * 1024
 HEADER_SIZES = (4 * 1024, MIB)
 """The least and the most that can be asked for."""
 
-_CONNECT = "How long connecting to a server may take."
+_CONNECT = "Timeout for connecting to a server."
 _FIRST_BYTE = (
-    "How long a server may take from the request's last byte to the answer's first: queueing and prefill."
+    "Timeout from the last byte of the request to the first byte of the response: queueing and prefill."
 )
 _IDLE = (
-    "How long an answer may pause. Both targets have one timer for this and first_byte; "
-    "the larger of the two is rendered."
+    "Timeout between two reads of a response. NGINX and HAProxy have one timer for this and first_byte;"
+    " the larger value is rendered."
 )
-_SEND = "How long a request may pause while it is sent to a server."
-_TUNNEL = "How long a WebSocket may be silent."
+_SEND = "Timeout between two writes of a request to a server."
+_TUNNEL = "Timeout of a WebSocket without data."
 
 TIMEOUTS = Struct(
-    "how long to wait",
+    "timeouts",
     Field("connect", Duration(), 3_000, _CONNECT, instead_of=("connection",)),
     Field("first_byte", Duration(), 10 * MINUTE, _FIRST_BYTE, example="15m", instead_of=("read", "response")),
     Field("idle", Duration(), 10 * MINUTE, _IDLE, example="30m", instead_of=("server", "gap")),
@@ -32,18 +32,18 @@ TIMEOUTS = Struct(
 )
 
 ROUTE_TIMEOUTS = Struct(
-    "how long to wait, where this route differs from its pool",
+    "timeouts that override those of the pool",
     *(field._replace(default=None, default_doc="the pool's") for field in TIMEOUTS.fields),
 )
 
 HEADERS = Struct(
-    "changes of the request's headers on the way to the server",
+    "changes to the request headers that servers receive",
     Field(
         "set",
         MapOf(HeaderName(settable=True), HeaderValue(empty=True)),
         {},
-        "Headers that are set, in place of what the client sent. A value may be env:NAME or file:PATH; an "
-        "empty one removes the header.",
+        "Headers to set; they replace those of the client. A value may be env:NAME or file:PATH. An"
+        " empty value removes the header.",
         example={"X-Pool": "llama"},
         instead_of=("add",),
     ),
@@ -51,19 +51,19 @@ HEADERS = Struct(
         "remove",
         ListOf(HeaderName(settable=True), single=True),
         [],
-        "Headers that are removed.",
+        "Headers to remove.",
         example=["X-Debug"],
         instead_of=("unset", "delete", "hide"),
     ),
 )
 
 RESPONSE_HEADERS = Struct(
-    "changes of the response's headers on the way to the client",
+    "changes to the response headers that clients receive",
     Field(
         "set",
         MapOf(HeaderName(answered=True), HeaderValue()),
         {},
-        "Headers that are set, in place of what the server sent. A value may be env:NAME or file:PATH.",
+        "Headers to set; they replace those of the server. A value may be env:NAME or file:PATH.",
         example={"Cache-Control": "no-store"},
         instead_of=("add",),
     ),
@@ -71,7 +71,7 @@ RESPONSE_HEADERS = Struct(
         "remove",
         ListOf(HeaderName(answered=True), single=True),
         [],
-        "Headers that are removed.",
+        "Headers to remove.",
         example=["X-Powered-By"],
         instead_of=("unset", "delete", "hide"),
     ),

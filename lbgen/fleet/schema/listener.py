@@ -23,61 +23,74 @@ from lbgen.fleet.schema.route import METHODS, POOL_NAME, PRIORITY, ROUTE
 CLIENT_NAME = Name("a client's name")
 
 TLS = Struct(
-    "TLS to the clients",
+    "TLS for clients",
     Field(
         "certificate",
         FILE,
-        doc="The certificate with its chain. Paths are the balancer's: absolute, or below its own directory.",
+        doc=(
+            "The certificate with its chain. Paths are absolute or relative to the balancer's"
+            " configuration directory."
+        ),
         example="fullchain.pem",
         instead_of=("cert", "crt"),
     ),
-    Field("key", FILE, doc="Its key.", example="privkey.pem"),
+    Field("key", FILE, doc="The private key.", example="privkey.pem"),
     Field(
         "bundle", FILE, doc="Certificate, chain and key in one file.", example="both.pem", instead_of=("pem",)
     ),
-    Field("directory", FILE, doc="A directory of bundles, chosen by name (HAProxy).", example="certs/"),
+    Field(
+        "directory",
+        FILE,
+        doc=("A directory of bundles, selected by server name (HAProxy)."),
+        example="certs/",
+    ),
     Field(
         "profile",
         Choice("modern", "intermediate"),
         "intermediate",
-        "Protocols and ciphers, as Mozilla's guideline 5.7 has them.",
+        "TLS versions and ciphers, from Mozilla's guideline 5.7.",
     ),
-    Field("hsts", Boolean(), default=False, doc="Whether browsers are told to come back with TLS only."),
+    Field("hsts", Boolean(), default=False, doc="Whether to send Strict-Transport-Security."),
     Field(
         "client_ca",
         FILE,
-        doc="Clients have to show a certificate signed by one of these authorities.",
+        doc="Require client certificates that are signed by one of these authorities.",
         example="clients-ca.pem",
     ),
     groups=(Group(("certificate", "bundle", "directory")),),
 )
 
 EXTERNAL = Struct(
-    "an HTTP service that is asked whether a request may pass",
+    "an HTTP service that authorises requests",
     Field(
         "url",
         URL,
-        doc="It answers 2xx for yes, 401 or 403 for no.",
+        doc="Its URL. A 2xx response allows the request, 401 or 403 denies it.",
         example="http://auth:9000/check",
         required=True,
     ),
-    Field("forward", ListOf(HeaderName(), single=True), ["Authorization"], "Headers that it gets to see."),
+    Field(
+        "forward",
+        ListOf(HeaderName(), single=True),
+        ["Authorization"],
+        ("Request headers that are sent to it."),
+    ),
 )
 
 AUTH = Struct(
-    "who may call",
+    "authentication",
     Field(
         "clients",
         OneOf(scalar=Choice("all"), sequence=ListOf(CLIENT_NAME, least=1)),
-        doc="Which of the fleet's clients.",
-        default_doc="all, unless external is there",
+        doc="The clients that may call.",
+        default_doc="all, unless external is set",
         example="all",
     ),
     Field(
         "header",
         HeaderName(),
         "Authorization",
-        "Where the key is: Authorization: Bearer KEY, or another header that holds the key alone.",
+        "The location of the key: Authorization: Bearer KEY, or another header that contains only the key.",
         example="x-api-key",
     ),
     Field(
@@ -85,36 +98,57 @@ AUTH = Struct(
         OneOf(
             scalar=Choice("strip", "pass"),
             mapping=Struct(
-                "what the server sees",
-                Field("set", SecretKind(), doc="A key of its own.", required=True, example="env:ENGINE_KEY"),
+                "the key that servers receive",
+                Field(
+                    "set",
+                    SecretKind(),
+                    doc=("A separate key for the servers."),
+                    required=True,
+                    example="env:ENGINE_KEY",
+                ),
             ),
         ),
         "strip",
-        "What the server sees of the key: nothing, the key, or another key in its place.",
+        "What servers receive: no key, the client's key, or a separate key.",
         example={"set": "env:ENGINE_KEY"},
     ),
     Field(
-        "external", EXTERNAL, doc="An HTTP service that is asked.", example={"url": "http://auth:9000/check"}
+        "external",
+        EXTERNAL,
+        doc=("An HTTP service that authorises requests."),
+        example={"url": "http://auth:9000/check"},
     ),
     Field(
         "websocket_protocol",
         Text("a subprotocol's name", pattern=r"[A-Za-z0-9_-]{1,64}", limit=64),
-        doc="The subprotocol behind which, with a dot, browsers send the key of a WebSocket, as they can set "
-        "no header. It is taken off.",
+        doc="The prefix of the WebSocket subprotocol PREFIX.KEY, in which browsers send the key because"
+        " they cannot set headers. It is removed from the request.",
         example="openai-insecure-api-key",
     ),
-    Field("except", ListOf(NETWORK, single=True), [], "Addresses that need no key.", example=["127.0.0.0/8"]),
+    Field(
+        "except",
+        ListOf(NETWORK, single=True),
+        [],
+        ("Addresses from which no key is required."),
+        example=["127.0.0.0/8"],
+    ),
     groups=(Group(("clients", "external"), least=0),),
 )
 
 LIMIT = Struct(
-    "a bound on requests",
-    Field("rate", RateKind(), doc="How many requests in how much time.", example="600/m"),
-    Field("burst", Integer(0, 1_000_000), 0, "How many more may come at once.", unit="requests"),
+    "a limit on requests",
+    Field("rate", RateKind(), doc="The number of requests per time.", example="600/m"),
+    Field(
+        "burst",
+        Integer(0, 1_000_000),
+        0,
+        ("The number of additional requests that may arrive at once."),
+        unit="requests",
+    ),
     Field(
         "concurrent",
         Integer(1, 1_000_000),
-        doc="How many may be in flight; a rate does not bound long answers.",
+        doc="The maximum number of requests in flight; a rate does not limit long responses.",
         example=20,
         unit="requests",
         instead_of=("max_in_flight", "connections"),
@@ -122,26 +156,26 @@ LIMIT = Struct(
     Field(
         "per",
         Choice("client", "ip", "total"),
-        doc="Whose requests are counted together.",
-        default_doc="client where clients have keys, else ip",
+        doc="What the limit applies to: each client, each address, or all requests together.",
+        default_doc="client if clients have keys, else ip",
         example="client",
     ),
     groups=(Group(("rate", "concurrent"), most=2),),
 )
 
 ACME = Struct(
-    "where ACME challenges go",
+    "handling of ACME challenges",
     Field("pool", POOL_NAME, doc="A pool that answers them.", example="acme"),
-    Field("webroot", FILE, doc="A directory that holds the answers.", example="/var/www/acme"),
+    Field("webroot", FILE, doc="The directory with the challenge files.", example="/var/www/acme"),
     groups=(Group(("pool", "webroot")),),
 )
 
 CORS = Struct(
-    "cross-origin requests of browsers",
+    "cross-origin requests (CORS)",
     Field(
         "origins",
         ListOf(ORIGIN, single=True, least=1),
-        doc="Origins that may call.",
+        doc="Allowed origins.",
         example=["https://chat.example.org"],
         required=True,
     ),
@@ -149,40 +183,40 @@ CORS = Struct(
         "methods",
         ListOf(Choice(*METHODS), single=True, least=1),
         ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
-        "Methods that they may use.",
+        "Allowed methods.",
     ),
     Field(
         "headers",
         ListOf(HeaderName(), single=True, least=1),
-        doc="Request headers that they may send.",
-        default_doc="whatever the browser asks for",
+        doc="Allowed request headers.",
+        default_doc="those that the browser asks for",
         example=["Authorization", "Content-Type"],
     ),
     Field(
         "expose",
         ListOf(HeaderName(), single=True),
         [],
-        "Response headers that pages may read, beside X-Request-Id, Retry-After and those that the server "
-        "exposes itself.",
+        "Response headers that pages may read, in addition to X-Request-Id, Retry-After and those that"
+        " the server exposes itself.",
         example=["Mcp-Session-Id"],
     ),
     Field(
         "credentials",
         Boolean(),
         default=False,
-        doc="Whether browsers may send cookies. Keys in a header need no such leave.",
+        doc="Whether browsers may send cookies. Not required for keys in a header.",
     ),
-    Field("max_age", Duration(0, 24 * HOUR), 2 * HOUR, "How long browsers remember the answer."),
+    Field("max_age", Duration(0, 24 * HOUR), 2 * HOUR, "How long browsers cache the preflight response."),
 )
 
 CLIENT_TIMEOUTS = Struct(
-    "how long to wait for clients",
+    "timeouts for clients",
     Field(
         "keepalive",
         Duration(1_000, 24 * HOUR),
         75_000,
-        "How long an idle connection stays open. A load balancer in front should close first: Google's wants "
-        "more than 10m, AWS's more than 60s.",
+        "How long an idle connection stays open. Must be longer than the idle timeout of a load balancer"
+        " in front: Google's requires more than 10m, AWS's more than 60s.",
         example="620s",
         instead_of=("idle", "keep_alive"),
     ),
@@ -190,7 +224,7 @@ CLIENT_TIMEOUTS = Struct(
         "header",
         Duration(1_000, HOUR),
         MINUTE,
-        "How long the headers of a request may take.",
+        "Timeout for receiving the headers of a request.",
         example="10s",
         instead_of=("headers", "request"),
     ),
@@ -198,47 +232,51 @@ CLIENT_TIMEOUTS = Struct(
         "body",
         Duration(1_000, 24 * HOUR),
         MINUTE,
-        "How long the body of a request may pause. gRPC streams may be as quiet as the pool's `idle` allows.",
+        "Timeout between two reads of a request body. For gRPC streams the pool's `idle` applies.",
         example="5m",
     ),
 )
 
 STATUS = Struct(
-    "the balancer's own probes",
+    "the balancer's own probe paths",
     Field(
         "live",
         OneOf(scalar=URL_PATH, off=True),
         "/lb/live",
-        "Always 200 while the balancer runs. false: none.",
+        "The liveness probe: 200 while the balancer runs. false: none.",
     ),
     Field(
         "ready",
         OneOf(scalar=URL_PATH, off=True),
         "/lb/ready",
-        "503 while no routed pool has a live server. false: none.",
+        "The readiness probe: 503 while no routed pool has an available server. false: none.",
     ),
     Field(
-        "when", Choice("any_pool", "all_pools"), "any_pool", "all_pools: 503 while any routed pool has none."
+        "when",
+        Choice("any_pool", "all_pools"),
+        "any_pool",
+        ("all_pools: 503 while any routed pool has no available server."),
     ),
 )
 
 INSPECT = Struct(
-    "how much of a body is looked at",
+    "inspection of request bodies",
     Field(
         "body",
         Size(1024, 64 * MIB),
         MIB,
-        "A model that cannot be read within this is answered with 413. Memory per request.",
+        "The inspected part of the body. If the model is not found in it, the response is 413. Uses this"
+        " much memory per request.",
         unit="bytes",
     ),
 )
 
 LISTENER = Struct(
-    "an address that clients call",
+    "an address for clients",
     Field(
         "bind",
         ListOf(Bind(), single=True, least=1),
-        doc="Where it listens. A port alone: every address, IPv4 and IPv6.",
+        doc="The listening address. A port alone: all IPv4 and IPv6 addresses.",
         default_doc="8080",
         example=["0.0.0.0:443", "[::]:443"],
         instead_of=("listen", "address", "port", "binds"),
@@ -246,7 +284,7 @@ LISTENER = Struct(
     Field(
         "hosts",
         ListOf(HOST_PATTERN, single=True, least=1),
-        doc="Host names that it answers to. Listeners that share a bind are told apart by them.",
+        doc="Host names that it serves. They distinguish listeners that share a bind.",
         default_doc="every host",
         example=["llm.example.org"],
         instead_of=("host", "server_name", "server_names"),
@@ -254,37 +292,42 @@ LISTENER = Struct(
     Field(
         "tls",
         TLS,
-        doc="TLS to the clients.",
+        doc="TLS for clients.",
         example={"certificate": "fullchain.pem", "key": "privkey.pem"},
         instead_of=("ssl", "https"),
     ),
-    Field("redirect_from", ListOf(Bind(), single=True), doc="Where plain HTTP is sent to HTTPS.", example=80),
+    Field(
+        "redirect_from",
+        ListOf(Bind(), single=True),
+        doc=("Addresses on which HTTP requests are redirected to HTTPS."),
+        example=80,
+    ),
     Field(
         "acme",
         ACME,
-        doc="Where ACME challenges go; they are excepted from the redirect.",
+        doc="Handling of ACME challenges; they are not redirected to HTTPS.",
         example={"pool": "acme"},
     ),
-    Field("http2", Boolean(), default=True, doc="Whether clients may speak HTTP/2.", instead_of=("h2",)),
+    Field("http2", Boolean(), default=True, doc="Whether clients may use HTTP/2.", instead_of=("h2",)),
     Field(
         "max_body",
         Size(),
         64 * MIB,
-        "The longest request body; longer ones are answered with 413.",
+        "The maximum size of a request body; larger ones get 413.",
         instead_of=("client_max_body_size", "body_size"),
     ),
     Field(
         "header_size",
         Size(*HEADER_SIZES),
         HEADER_SIZE,
-        "The longest headers of a request; longer ones are answered with 431.",
+        "The maximum size of request headers; larger ones get 431.",
         instead_of=("large_client_header_buffers", "max_header_size", "bufsize"),
     ),
-    Field("inspect", INSPECT, doc="How much of a body is looked at, for model, prefix and cost."),
+    Field("inspect", INSPECT, doc="Inspection of request bodies for model, prefix and cost."),
     Field(
         "timeouts",
         CLIENT_TIMEOUTS,
-        doc="How long to wait for clients.",
+        doc="Timeouts for clients.",
         example={"keepalive": "620s"},
         instead_of=("timeout",),
     ),
@@ -292,32 +335,35 @@ LISTENER = Struct(
         "behind_proxy",
         Boolean(),
         default=False,
-        doc="Another proxy stands in front: X-Accel-Buffering is sent for it.",
+        doc="Whether to tell a proxy in front, by X-Accel-Buffering, not to buffer responses.",
     ),
     Field(
         "explain",
         Boolean(),
         default=False,
-        doc="Answers say in X-LB-Decision why they came from their server: home, prompt, least, moved.",
+        doc=(
+            "Whether responses contain the reason for the selected server in X-LB-Decision: home,"
+            " prompt, least, moved."
+        ),
     ),
     Field(
         "trusted_proxies",
         ListOf(NETWORK, single=True),
         [],
-        "Proxies whose X-Forwarded-For is believed.",
+        "Proxies whose X-Forwarded-For is trusted.",
         example=["10.0.0.0/8"],
     ),
     Field(
         "accept_proxy",
         Boolean(),
         default=False,
-        doc="Whoever connects sends the PROXY protocol's header first.",
+        doc="Whether connections begin with a PROXY protocol header.",
         instead_of=("proxy_protocol",),
     ),
     Field(
         "allow",
         ListOf(NETWORK, single=True, least=1),
-        doc="Addresses that may send requests, others get 403. Probes and ACME's challenges are for all.",
+        doc="Addresses that may send requests; others get 403. Probes and ACME challenges are open to all.",
         default_doc="every address",
         example=["10.0.0.0/8"],
         instead_of=("allow_from", "whitelist", "allowlist"),
@@ -325,7 +371,7 @@ LISTENER = Struct(
     Field(
         "deny",
         ListOf(NETWORK, single=True, least=1),
-        doc="Addresses that may not, whatever 'allow' says.",
+        doc="Addresses that get 403; takes precedence over 'allow'.",
         default_doc="none",
         example=["10.9.0.0/16"],
         instead_of=("block", "blacklist", "denylist"),
@@ -333,76 +379,82 @@ LISTENER = Struct(
     Field(
         "auth",
         OneOf(scalar=Choice("none"), mapping=AUTH),
-        doc="Who may call. none: everybody.",
-        default_doc="none; an error where the fleet has clients",
+        doc="Authentication; none: everybody may call.",
+        default_doc="none; an error if the fleet has clients",
         example={"clients": "all"},
     ),
     Field(
         "limits",
         ListOf(LIMIT, single=True),
         [],
-        "Bounds on requests.",
+        "Limits on requests.",
         example=[{"rate": "600/m", "burst": 50, "per": "client"}],
         instead_of=("limit", "rate_limit"),
     ),
     Field(
         "cors",
         CORS,
-        doc="Cross-origin requests of browsers.",
+        doc="Cross-origin requests (CORS).",
         example={"origins": ["https://chat.example.org"]},
     ),
     Field(
         "response_headers",
         RESPONSE_HEADERS,
-        doc="Changes of the headers of all responses, the balancer's own among them. What a pool or a route "
-        "says of a header wins.",
+        doc="Changes to the headers of all responses, including the balancer's own. Settings of a pool"
+        " or route take precedence.",
         example={"set": {"Cache-Control": "no-store"}},
     ),
     Field(
         "websocket",
         Boolean(),
         default=False,
-        doc="Whether WebSocket handshakes are passed on by all routes. false: by those with websocket: true.",
+        doc="Whether all routes forward WebSocket handshakes. false: only routes with websocket: true.",
     ),
     Field(
         "routes",
         ListOf(ROUTE),
-        doc="Which requests go where, the more specific first.",
-        default_doc="everything to the only pool; with several pools by their models",
+        doc="Routes: which requests go to which pool, the more specific first.",
+        default_doc="all requests to the only pool; with several pools by model",
         example=[{"path": "/v1/embeddings", "pool": "embed"}],
     ),
     Field(
         "status",
         OneOf(mapping=STATUS, off=True),
-        doc="The balancer's own probes. false: none.",
+        doc="The balancer's own probe paths. false: none.",
         example={"live": "/healthz"},
     ),
 )
 
 CLIENT = Struct(
-    "who may call, and how much",
+    "a client: its API keys and limits",
     Field(
         "key",
         SecretKind(),
-        doc="A reference to its key.",
+        doc="A reference to the key.",
         example="env:TEAM_A_KEY",
         instead_of=("token", "secret"),
     ),
     Field(
         "keys",
         ListOf(SecretKind(), least=1),
-        doc="References to several keys, while they are rotated.",
+        doc="References to several keys, for key rotation.",
         example=["env:BATCH", "env:BATCH_NEXT"],
     ),
-    Field("priority", PRIORITY, 0, "0 is served first while requests wait (HAProxy)."),
+    Field("priority", PRIORITY, 0, "The priority in the queue; 0 is served first (HAProxy)."),
     Field(
-        "rate", RateKind(), doc="How many requests in how much time.", default_doc="no limit", example="600/m"
+        "rate", RateKind(), doc="The number of requests per time.", default_doc="no limit", example="600/m"
     ),
-    Field("burst", Integer(0, 1_000_000), 0, "How many more may come at once.", unit="requests"),
+    Field(
+        "burst",
+        Integer(0, 1_000_000),
+        0,
+        ("The number of additional requests that may arrive at once."),
+        unit="requests",
+    ),
     Field(
         "max_in_flight",
         Integer(1, 1_000_000),
-        doc="How many of its requests may be in flight.",
+        doc="The maximum number of its requests in flight.",
         default_doc="no cap",
         example=20,
         instead_of=("concurrent",),
@@ -410,7 +462,7 @@ CLIENT = Struct(
     Field(
         "pools",
         ListOf(POOL_NAME, single=True, least=1),
-        doc="The pools that it may use; it sees the models of these alone.",
+        doc="The pools that it may use; /v1/models lists only their models.",
         default_doc="all",
         example=["llama-70b"],
     ),

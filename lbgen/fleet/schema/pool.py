@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from lbgen.fields.base import Node
 
 _CAP_DOC = (
-    "The most requests in flight at one server, from all balancers together: "
-    "NGINX max_conns, HAProxy maxconn."
+    "The maximum number of requests in flight at one server, from all balancers together: NGINX"
+    " max_conns, HAProxy maxconn."
 )
 _CAPS = ("maxconn", "max_conns", "max_connections", "max_inflight", "concurrency", "parallelism", "limit")
 
@@ -57,12 +57,13 @@ class _Server(Struct):
 
 
 SERVER = _Server(
-    "a server, or with a range several alike",
+    "a server, or several with a range",
     Field(
         "address",
         Addresses(),
-        doc="host:port, or unix:PATH for a Unix socket. Ranges expand: gpu-[0-3]:8000, 10.0.0.[7-9]:8000, "
-        "gpu-0:[8000-8003], unix:/run/vllm/[0-3].sock. The balancer's user has to be let write to a socket.",
+        doc="host:port, or unix:PATH for a Unix socket. Ranges expand: gpu-[0-3]:8000,"
+        " 10.0.0.[7-9]:8000, gpu-0:[8000-8003], unix:/run/vllm/[0-3].sock. The balancer's user needs"
+        " write access to a socket.",
         example="gpu-[0-3]:8000",
         required=True,
         instead_of=("host", "url", "server", "endpoint", "addr"),
@@ -70,23 +71,28 @@ SERVER = _Server(
     Field(
         "name",
         ServerName(),
-        doc="What it is called in logs, metrics and commands; {n} is its number in the range.",
-        default_doc="the host, or host-port where a host has several servers; of a socket its path",
+        doc="The name in logs, metrics and commands; {n} is the number in the range.",
+        default_doc="the host; host-port if a host has several servers; the path of a socket",
         example="gpu{n}",
     ),
     Field(
         "weight",
         Integer(0, 256),
         1,
-        "Its share: of requests, of requests in flight, or of keys, as the strategy counts. 0: drained.",
+        "The server's share of requests, requests in flight or keys, depending on the strategy. 0: drained.",
     ),
     Field("max_in_flight", Integer(1), doc=_CAP_DOC, default_doc="the pool's", example=64, instead_of=_CAPS),
-    Field("backup", Boolean(), default=False, doc="Used only when no other server of the pool is alive."),
+    Field(
+        "backup",
+        Boolean(),
+        default=False,
+        doc=("Use this server only if no other server of the pool is available."),
+    ),
     Field(
         "state",
         Choice("up", "drain", "down"),
         "up",
-        "drain: no new requests, those in flight finish. down: out of rotation.",
+        "drain: no new requests; requests in flight finish. down: out of rotation.",
         instead_of=("status", "enabled", "disabled"),
     ),
 )
@@ -113,20 +119,21 @@ STRATEGY = Variants(
 )
 
 QUEUE = Struct(
-    "where requests wait while every server is at its cap (HAProxy)",
+    "the queue while every server is at max_in_flight (HAProxy)",
     Field(
         "size",
         Integer(1, 100_000),
         512,
-        "How many may wait; each thread of HAProxy looks for itself, so one more per further thread at most.",
+        "The maximum number of waiting requests. Each thread of HAProxy checks separately, so each"
+        " further thread may add one.",
         unit="requests",
     ),
-    Field("timeout", Duration(), MINUTE, "How long one may wait before it is answered with 503."),
+    Field("timeout", Duration(), MINUTE, "The maximum wait; then the response is 503."),
     Field(
         "order",
         Choice("fifo", "shortest_first"),
         "fifo",
-        "shortest_first lets requests that will cost little pass those that will cost much, within a bound.",
+        "shortest_first lets requests of low estimated cost overtake costly ones, within a limit.",
     ),
 )
 
@@ -135,21 +142,21 @@ HEALTH = Struct(
     Field(
         "path",
         URL_PATH_QUERY,
-        doc="What is asked for. It should answer 200 only when the engine can serve.",
-        default_doc="the engine's; for openai and http only whether a TCP connection opens",
+        doc="The path to check. It should return 200 only if the engine can serve requests.",
+        default_doc="the engine's path; for openai and http only a TCP connection",
         example="/health",
         instead_of=("uri", "url", "endpoint"),
     ),
-    Field("interval", Duration(100), 5_000, "The time between two checks.", instead_of=("inter",)),
-    Field("timeout", Duration(100), 5_000, "How long a check may take."),
-    Field("rise", Integer(1, 100), 2, "So many good checks bring a server back."),
-    Field("fall", Integer(1, 100), 3, "So many bad checks take a server out."),
-    Field("expect", Integer(200, 599), 200, "The status that is good.", instead_of=("status",)),
+    Field("interval", Duration(100), 5_000, "The interval between checks.", instead_of=("inter",)),
+    Field("timeout", Duration(100), 5_000, "The timeout of a check."),
+    Field("rise", Integer(1, 100), 2, "Consecutive successful checks that bring a server back."),
+    Field("fall", Integer(1, 100), 3, "Consecutive failed checks that take a server out."),
+    Field("expect", Integer(200, 599), 200, "The expected status.", instead_of=("status",)),
     Field(
         "port",
         Integer(1, 65_535),
-        doc="The port that is asked.",
-        default_doc="the server's own",
+        doc="The port to check.",
+        default_doc="the server's port",
         example=8001,
     ),
     Field(
@@ -162,43 +169,54 @@ HEALTH = Struct(
 )
 
 PASSIVE_HEALTH = Struct(
-    "ejection by the failures of real requests",
-    Field("failures", Integer(0, 1000), 3, "So many failures within the window eject a server; 0: never."),
-    Field("window", Duration(1_000), 10_000, "The time in which failures are counted."),
-    Field("eject", Duration(1_000), 10_000, "How long a server stays out."),
+    "ejection of servers whose requests fail",
+    Field("failures", Integer(0, 1000), 3, "Failures within the window that eject a server; 0: never."),
+    Field("window", Duration(1_000), 10_000, "The time window in which failures are counted."),
+    Field("eject", Duration(1_000), 10_000, "How long a server is ejected."),
 )
 
 RETRY = Struct(
-    "further tries after the first",
-    Field("attempts", Integer(0, 10), 1, "How many further tries.", instead_of=("retries", "tries", "max")),
+    "retries",
+    Field(
+        "attempts",
+        Integer(0, 10),
+        1,
+        ("The maximum number of retries."),
+        instead_of=("retries", "tries", "max"),
+    ),
     Field(
         "on",
         ListOf(Choice("connect", "reset", "timeout", "429", "502", "503", "504"), single=True),
         ["connect"],
-        "What is tried again. Everything but connect may make a server do the same work twice.",
+        "The failures to retry. All except connect may make a server do the same work twice.",
         example=["connect", 503],
     ),
-    Field("within", Duration(), 10_000, "No try begins later than this."),
+    Field("within", Duration(), 10_000, "No retry starts later than this."),
     Field(
         "replay_posts",
         Boolean(),
         default=False,
-        doc="Whether POST requests that may have reached a server are sent again, perhaps paid for twice.",
+        doc="Whether to retry POST requests that may have reached a server; they may be computed twice.",
     ),
 )
 
 KEEPALIVE = Struct(
-    "idle connections that are kept open to the servers",
-    Field("idle", Integer(1, 100_000), 64, "How many are kept, per worker process (NGINX)."),
+    "idle connections to the servers",
+    Field(
+        "idle",
+        Integer(1, 100_000),
+        64,
+        ("The maximum number of idle connections, per worker process (NGINX)."),
+    ),
     Field(
         "idle_timeout",
         Duration(100, HOUR),
-        doc="How long one is kept; it has to be shorter than the engine keeps it.",
-        default_doc="one second less than the engine's: 4s for vLLM, SGLang and what else runs on uvicorn",
+        doc="How long an idle connection stays open. Must be shorter than the engine's timeout.",
+        default_doc="one second less than the engine's: 4s for vLLM, SGLang and other uvicorn servers",
         example="4s",
         instead_of=("timeout",),
     ),
-    Field("requests", Integer(1), 1000, "So many requests are sent over one connection."),
+    Field("requests", Integer(1), 1000, "The maximum number of requests over one connection."),
 )
 
 TLS = Struct(
@@ -206,60 +224,63 @@ TLS = Struct(
     Field(
         "ca",
         FILE,
-        doc="The authorities that sign the servers' certificates.",
+        doc="The certificate authorities of the servers' certificates.",
         default_doc="the system's",
         example="/etc/lb/ca.pem",
     ),
     Field(
         "server_name",
         HOST_PATTERN,
-        doc="The name that is asked for and verified.",
+        doc="The server name to send (SNI) and to verify.",
         default_doc="the server's host",
         example="gpu.internal",
         instead_of=("sni",),
     ),
-    Field("verify", Boolean(), default=True, doc="Whether certificates are verified."),
+    Field("verify", Boolean(), default=True, doc="Whether to verify certificates."),
     Field(
         "certificate",
         FILE,
-        doc="The balancer's own certificate, for servers that ask for one.",
+        doc="The balancer's client certificate, for servers that require one.",
         example="/etc/lb/client.pem",
         instead_of=("cert", "client_cert"),
     ),
-    Field("key", FILE, doc="Its key.", example="/etc/lb/client.key"),
+    Field("key", FILE, doc="The private key.", example="/etc/lb/client.key"),
 )
 
 DNS = Struct(
-    "how host names of servers are looked up",
+    "DNS resolution of server names",
     Field(
         "mode",
         Choice("static", "runtime"),
         "static",
-        "static: once, at start and reload. runtime: again and again, while running.",
+        "static: at start and reload. runtime: periodically, while running.",
     ),
     Field(
         "resolver",
         ListOf(Text("the address of a DNS server", limit=64, parse=resolver), single=True),
         [],
-        "The DNS servers that are asked at run time.",
+        "The DNS servers to query at run time.",
         example=["10.0.0.10:53"],
         instead_of=("resolvers", "nameserver"),
     ),
-    Field("valid", Duration(1_000), 10_000, "How long an answer is believed.", instead_of=("ttl",)),
+    Field("valid", Duration(1_000), 10_000, "How long a DNS response is valid.", instead_of=("ttl",)),
 )
 
 DISCOVER = Struct(
-    "servers that a name or a file stands for",
+    "servers from DNS or from a file",
     Field(
-        "dns", HOST_PATTERN, doc="One name whose addresses are the servers.", example="vllm.svc.cluster.local"
+        "dns",
+        HOST_PATTERN,
+        doc=("A host name; each of its addresses is a server."),
+        example="vllm.svc.cluster.local",
     ),
-    Field("port", Integer(1, 65_535), doc="Their port, for dns.", example=8000),
-    Field("max", Integer(1, 1000), 32, "The most servers that are expected."),
+    Field("port", Integer(1, 65_535), doc="The servers' port, with dns.", example=8000),
+    Field("max", Integer(1, 1000), 32, "The maximum number of servers."),
     Field(
         "file",
         FILE,
-        doc="A Prometheus file_sd file, JSON or YAML, read when files are rendered; relative "
-        "to the fleet file. The labels __weight__ or weight and name are understood.",
+        doc="A Prometheus file_sd file, JSON or YAML, relative to the fleet file; read at render time."
+        " Supported labels: __weight__ or weight, and name.",
         example="targets.json",
     ),
     groups=(Group(("dns", "file")),),
@@ -271,7 +292,8 @@ POOL = Struct(
         "engine",
         Choice(*ENGINES, aliases=ENGINE_ALIASES),
         "openai",
-        "What the servers run. It decides the health path, the idle time of connections, and metric names.",
+        "The servers' software. It determines the health path, the idle timeout of connections and the"
+        " metric names.",
         example="vllm",
         instead_of=("type", "backend", "runtime"),
     ),
@@ -279,8 +301,8 @@ POOL = Struct(
         "models",
         ListOf(MODEL, single=True),
         [],
-        "Names of the models that clients may ask for here; '*' stands for anything. "
-        "Where routes go by model, they are what /v1/models lists.",
+        "Names of the models that the pool serves; '*' matches any text. If routes select by model,"
+        " /v1/models lists them.",
         example=["meta-llama/Llama-3.3-70B-Instruct", "llama-70b*"],
         instead_of=("model",),
     ),
@@ -288,7 +310,7 @@ POOL = Struct(
         "strategy",
         STRATEGY,
         {"name": DEFAULT_STRATEGY},
-        "How requests are spread over the servers.",
+        "How requests are distributed over the servers.",
         example="least_conn",
         instead_of=("balance", "algorithm", "method", "lb", "policy", "load_balancing", "lb_policy"),
     ),
@@ -308,11 +330,11 @@ POOL = Struct(
         unit="requests",
         instead_of=_CAPS,
     ),
-    Field("queue", QUEUE, doc="Where requests wait while every server is at its cap."),
+    Field("queue", QUEUE, doc="The queue while every server is at max_in_flight."),
     Field(
         "health",
         OneOf(scalar=Choice("tcp"), mapping=HEALTH, off=True),
-        doc="Active checks (HAProxy). tcp: only whether a connection opens. false: none.",
+        doc="Active health checks (HAProxy). tcp: only a TCP connection. false: none.",
         default_doc="the engine's path, every 5s",
         example={"path": "/health"},
         instead_of=("healthcheck", "health_check", "check", "checks"),
@@ -320,14 +342,14 @@ POOL = Struct(
     Field(
         "passive_health",
         OneOf(mapping=PASSIVE_HEALTH, off=True),
-        doc="Ejection by the failures of real requests. false: never.",
-        default_doc="3 failures in 10s eject for 10s",
+        doc="Ejection of servers whose requests fail. false: never.",
+        default_doc="3 failures in 10s eject a server for 10s",
         example={"failures": 5},
     ),
     Field(
         "warmup",
         OneOf(scalar=Duration(1_000), off=True),
-        doc="How long a server that comes back gets less than its share (HAProxy).",
+        doc="How long the share of a returning server grows from low to full (HAProxy).",
         default_doc="none",
         example="30s",
         instead_of=("slow_start", "slowstart"),
@@ -335,8 +357,8 @@ POOL = Struct(
     Field(
         "retry",
         OneOf(mapping=RETRY, off=True),
-        doc="Further tries after the first. false: none.",
-        default_doc="one, when a connection fails",
+        doc="Retries. false: none.",
+        default_doc="one, if a connection fails",
         example={"attempts": 2},
         instead_of=("retries",),
     ),
@@ -346,15 +368,15 @@ POOL = Struct(
     Field(
         "keepalive",
         OneOf(mapping=KEEPALIVE, off=True),
-        doc="Idle connections that are kept open to the servers. false: each request opens one.",
-        default_doc="64, for a second less than the engine keeps them",
+        doc="Idle connections to the servers. false: each request opens a new connection.",
+        default_doc="64, for one second less than the engine's timeout",
         example={"idle": 128},
         instead_of=("keep_alive",),
     ),
     Field(
         "tls",
         OneOf(scalar=Boolean(), mapping=TLS),
-        doc="TLS to the servers; true: with the system's authorities.",
+        doc="TLS to the servers; true: with the system's certificate authorities.",
         default_doc="false",
         example={"ca": "/etc/lb/ca.pem"},
         instead_of=("ssl", "https"),
@@ -363,13 +385,13 @@ POOL = Struct(
         "protocol",
         Choice("http", "h2c", "grpc"),
         "http",
-        "What the servers speak: HTTP/1.1, HTTP/2 without TLS, gRPC.",
+        "The servers' protocol: HTTP/1.1, HTTP/2 without TLS, gRPC.",
     ),
     Field(
         "host_header",
         Text("client, backend, or a host", limit=255, parse=host_header),
         "client",
-        "The Host header that servers see: the client's, the server's own address, or a literal.",
+        "The Host header that servers receive: the client's, the server's own address, or a fixed value.",
         example="backend",
         instead_of=("host",),
     ),
@@ -377,30 +399,33 @@ POOL = Struct(
         "header_size",
         Size(*HEADER_SIZES),
         HEADER_SIZE,
-        "The longest headers of a response; longer ones are answered with 502. NGINX passes up to eight "
-        "times as much, and counts what is longer as a failure of the server.",
+        "The maximum size of response headers; larger ones result in 502. NGINX forwards up to eight"
+        " times as much, and counts larger headers as a failure of the server.",
         instead_of=("proxy_buffer_size", "max_header_size"),
     ),
-    Field("headers", HEADERS, doc="Changes of the request's headers.", example={"remove": ["X-Debug"]}),
+    Field("headers", HEADERS, doc="Changes to the request headers.", example={"remove": ["X-Debug"]}),
     Field(
         "response_headers",
         RESPONSE_HEADERS,
-        doc="Changes of the headers of the servers' responses.",
+        doc="Changes to the response headers of the servers.",
         example={"remove": ["Server-Timing"]},
     ),
     Field(
         "request_buffering",
         Boolean(),
-        doc="true: a server gets a request once all of it is there. false: while it comes, for uploads.",
+        doc=(
+            "true: a request is sent to a server when it is complete. false: while it is received, for"
+            " uploads."
+        ),
         default_doc="true on NGINX, false on HAProxy",
         example=False,
         instead_of=("proxy_request_buffering", "buffer_requests"),
     ),
-    Field("dns", DNS, doc="How host names of servers are looked up.", example={"mode": "runtime"}),
+    Field("dns", DNS, doc="DNS resolution of server names.", example={"mode": "runtime"}),
     Field(
         "discover",
         DISCOVER,
-        doc="In place of servers: a name or a file that stands for them.",
+        doc="Instead of servers: a DNS name or a file that lists them.",
         example={"dns": "vllm.svc.cluster.local", "port": 8000},
     ),
     Field(
@@ -408,28 +433,28 @@ POOL = Struct(
         OneOf(
             scalar=Choice("refuse", "pass"),
             mapping=Struct(
-                "who may call admin paths",
+                "access to admin paths",
                 Field(
                     "clients",
                     ListOf(CALLER, single=True, least=1),
-                    doc="Clients by name, and networks.",
+                    doc="Names of clients, and networks.",
                     example=["ops", "10.0.0.0/24"],
                     required=True,
                 ),
             ),
         ),
-        doc="Who may call the paths by which an engine is run: load and unload models and adapters, sleep, "
-        "empty caches. refuse: nobody, others get 403. pass: whoever may use the pool.",
-        default_doc="refuse, for engines that have such paths",
+        doc="Access to the engine's admin paths: load and unload models and adapters, sleep, clear"
+        " caches. refuse: all requests get 403. pass: everybody who may use the pool.",
+        default_doc="refuse, for engines with such paths",
         example={"clients": ["10.0.0.0/24"]},
     ),
     Field(
         "allow_empty",
         Boolean(),
         default=False,
-        doc="Whether the pool may have no servers; it answers 503 then.",
+        doc="Whether the pool may have no servers; it then returns 503.",
     ),
-    Field("standby", Boolean(), default=False, doc="No route leads here, on purpose."),
+    Field("standby", Boolean(), default=False, doc="The pool intentionally has no route."),
     groups=(
         Group(("servers", "discover"), least=0),
         Group(("servers", "discover", "allow_empty"), most=3),

@@ -24,14 +24,14 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 PRIORITY = Integer(0, 100)
 
 RESPOND = Struct(
-    "a fixed answer",
-    Field("status", Integer(200, 599), 200, "Its status."),
-    Field("json", Anything(), doc="Its body, as data.", example={"object": "list", "data": []}),
-    Field("body", Text("a text", limit=4096), doc="Its body, as text.", example="gone"),
+    "a fixed response",
+    Field("status", Integer(200, 599), 200, "The status."),
+    Field("json", Anything(), doc="The body, as data.", example={"object": "list", "data": []}),
+    Field("body", Text("a text", limit=4096), doc="The body, as text.", example="gone"),
     Field(
         "content_type",
         Text("a media type", pattern=r"[A-Za-z0-9.+-]+/[A-Za-z0-9.+-]+(; ?charset=[A-Za-z0-9-]+)?"),
-        doc="The type of the body.",
+        doc="The media type of the body.",
         default_doc="text/plain; application/json with json",
         example="text/html",
     ),
@@ -41,38 +41,44 @@ RESPOND = Struct(
 BY = OneOf(
     scalar=Choice("request", "client"),
     mapping=Struct(
-        "what a split is by",
-        Field("header", HeaderName(), doc="The header whose value decides.", example="X-User", required=True),
+        "the key of a split",
+        Field(
+            "header",
+            HeaderName(),
+            doc=("The header that determines the pool."),
+            example="X-User",
+            required=True,
+        ),
     ),
 )
 
 ROUTE = Struct(
-    "which requests go where; all conditions of a route have to hold",
+    "a route: all its conditions have to match",
     Field(
         "name",
         Name("a route's name"),
-        doc="What it is called in logs and messages.",
+        doc="The name in logs and messages.",
         default_doc="its number",
     ),
     Field(
         "host",
         ListOf(HOST_PATTERN, single=True, least=1),
-        doc="Hosts that it takes.",
+        doc="Hosts.",
         example="llm.example.org",
         instead_of=("hosts",),
     ),
     Field(
         "method",
         ListOf(Choice(*METHODS), single=True, least=1),
-        doc="Methods that it takes.",
+        doc="Methods.",
         example="POST",
         instead_of=("methods",),
     ),
     Field(
         "path",
         ListOf(ROUTE_PATH, single=True, least=1),
-        doc="A path of whole segments and everything below it: /gpt takes /gpt and /gpt/x, not /gptx."
-        " /{model} at its end is one more segment, which names the model.",
+        doc="A prefix of whole path segments: /gpt matches /gpt and /gpt/x, not /gptx. A final /{model}"
+        " matches one segment, the model.",
         example="/v1/embeddings",
         instead_of=("prefix", "path_prefix", "paths", "location"),
     ),
@@ -82,7 +88,7 @@ ROUTE = Struct(
     Field(
         "header",
         MapOf(HeaderName(), HeaderValue(compared=True), least=1),
-        doc="Headers that have to have these values.",
+        doc="Headers with these values.",
         example={"X-Tier": "batch"},
     ),
     Field(
@@ -95,13 +101,13 @@ ROUTE = Struct(
     Field(
         "form",
         MapOf(FIELD_NAME, FIELD_VALUE, least=1),
-        doc="Fields of a form, in parts or url-encoded, that have to have these values, as in query.",
+        doc="Fields of a form (multipart or URL-encoded) with these values, as in query.",
         example={"model": "whisper*"},
     ),
     Field(
         "model",
         ListOf(MODEL, single=True, least=1),
-        doc="The model that the body, a form, the query or the path names; '*' stands for anything.",
+        doc="The model in the body, a form, the query or the path; '*' matches any text.",
         example="llama-70b*",
         instead_of=("models",),
     ),
@@ -112,31 +118,31 @@ ROUTE = Struct(
         Integer(0, 10_000_000),
         unit="tokens",
         example=4096,
-        doc="The body asks for more tokens than this (max_tokens or max_completion_tokens).",
+        doc="The request allows more tokens than this (max_tokens or max_completion_tokens).",
     ),
     Field(
         "websocket",
         Boolean(),
-        doc="Whether it is a WebSocket handshake. true passes it on, on this route alone.",
+        doc="Whether the request is a WebSocket handshake. true forwards it on this route.",
         example=True,
     ),
     Field(
         "pool",
         POOL_NAME,
-        doc="Where its requests go.",
+        doc="The pool of its requests.",
         example="llama-70b",
         instead_of=("backend", "upstream", "to", "target"),
     ),
     Field(
         "split",
         MapOf(POOL_NAME, Integer(0, 1_000_000), least=1),
-        doc="Several pools, each with its share; the numbers are relative.",
+        doc="Several pools with relative shares.",
         example={"llama-70b": 95, "canary": 5},
     ),
     Field(
         "respond",
         RESPOND,
-        doc="A fixed answer.",
+        doc="A fixed response.",
         example={"status": 404, "body": "gone"},
         instead_of=("return", "response"),
     ),
@@ -144,32 +150,39 @@ ROUTE = Struct(
         "by",
         BY,
         "request",
-        "What a split is by: each request anew, or the same for the same client or header.",
+        "The key of a split: random per request, or the same pool for the same client or header.",
     ),
     Field(
         "when_down",
         POOL_NAME,
-        doc="The pool that takes over while the other has no live server.",
+        doc="The pool to use while the other has no available server.",
         example="llama-70b",
         instead_of=("fallback", "backup"),
     ),
     Field(
-        "strip_prefix", Boolean(), default=False, doc="Whether `path` is taken off before the server sees it."
+        "strip_prefix",
+        Boolean(),
+        default=False,
+        doc=("Whether to remove `path` from the path that servers receive."),
     ),
-    Field("add_prefix", URL_PATH, doc="What is put before the path that the server sees.", example="/v1"),
+    Field("add_prefix", URL_PATH, doc="A prefix to add to the path that servers receive.", example="/v1"),
     Field(
         "priority",
         PRIORITY,
-        doc="0 is served first while requests wait (HAProxy).",
+        doc="The priority in the queue; 0 is served first (HAProxy).",
         default_doc="the client's",
         example=9,
     ),
-    Field("timeouts", ROUTE_TIMEOUTS, doc="Where they differ from the pool's.", example={"idle": "30m"}),
-    Field("headers", HEADERS, doc="Further changes of the request's headers.", example={"set": {"X-A": "b"}}),
+    Field(
+        "timeouts", ROUTE_TIMEOUTS, doc=("Timeouts that override those of the pool."), example={"idle": "30m"}
+    ),
+    Field(
+        "headers", HEADERS, doc=("Additional changes to the request headers."), example={"set": {"X-A": "b"}}
+    ),
     Field(
         "response_headers",
         RESPONSE_HEADERS,
-        doc="Further changes of the response's headers.",
+        doc="Additional changes to the response headers.",
         example={"set": {"X-A": "b"}},
     ),
     groups=(Group(("pool", "split", "respond")), Group(("path", "path_exact"), least=0)),

@@ -9,7 +9,7 @@ from lbgen.targets.registry import TARGETS as ALL_TARGETS
 BALANCERS = OneOf(
     scalar=Integer(1, 1000),
     mapping=Struct(
-        "balancers side by side",
+        "several balancers for one fleet",
         Field(
             "count", Integer(1, 1000), doc="How many there are.", default_doc="as many as peers", example=2
         ),
@@ -17,7 +17,7 @@ BALANCERS = OneOf(
             "peers",
             MapOf(Name("a balancer's name", reserved=False), OneAddress()),
             {},
-            "Where they reach each other to share learned tables.",
+            "Addresses at which they exchange learned tables.",
             example={"lb-0": "10.0.0.1:10000"},
         ),
     ),
@@ -28,12 +28,12 @@ METRICS = Struct(
     Field(
         "bind",
         ListOf(Bind(), single=True, least=1),
-        doc="Where it listens.",
+        doc="The listening address.",
         example="127.0.0.1:8404",
         required=True,
         instead_of=("listen", "address", "port"),
     ),
-    Field("allow", ListOf(NETWORK, single=True), [], "Who may ask.", example=["10.0.0.0/8"]),
+    Field("allow", ListOf(NETWORK, single=True), [], "Networks that may access it.", example=["10.0.0.0/8"]),
     Field(
         "auth",
         Struct(
@@ -53,7 +53,7 @@ METRICS = Struct(
                 example="env:METRICS_PASSWORD",
             ),
         ),
-        doc="The user and password that are asked for.",
+        doc="The required user and password.",
         example={"user": "u", "password": "env:P"},
     ),
 )
@@ -64,28 +64,28 @@ LOGS = Struct(
         "to",
         Text("stdout, stderr, an absolute path, or syslog:HOST:PORT", limit=300, parse=log_target),
         "stdout",
-        "Where it goes.",
+        "The destination.",
         example="syslog:10.0.0.5:514",
     ),
-    Field("format", Choice("json", "combined"), "json", "How a line looks."),
+    Field("format", Choice("json", "combined"), "json", "The format of a line."),
     Field(
         "fields",
         MapOf(LOG_FIELD, LogSource()),
         {},
-        "Further fields of a JSON line, behind its own: model, client_address, prompt_bytes (as told by the "
-        "request), max_tokens, decision, a header as header:NAME, or a text that stands as it is.",
+        "Additional fields of a JSON line: model, client_address, prompt_bytes (from the request),"
+        " max_tokens, decision, a header as header:NAME, or a fixed text.",
         example={"model": "model", "app": "header:X-App", "region": "eu-1"},
     ),
     Field(
         "level",
         Choice("debug", "info", "notice", "warning", "error", aliases={"warn": "warning"}),
         "info",
-        "What else is logged.",
+        "What else to log.",
     ),
 )
 
 TARGETS = Struct(
-    "what is rendered for, and its settings",
+    "the balancer programs to render configuration for",
     *(
         Field(
             name,

@@ -41,7 +41,7 @@ def access_log(logs: Logs, listener: str, silent: list[str]) -> Node:
 def _format(logs: Logs, listener: str) -> Node:
     if logs.format == "combined":
         return {"text_format_source": {"inline_string": _COMBINED}}
-    return {"#": "No query: it may hold keys.", "json_format": _fields(logs, listener)}
+    return {"#": "No query: it may contain keys.", "json_format": _fields(logs, listener)}
 
 
 def _fields(logs: Logs, listener: str) -> Node:

@@ -195,11 +195,13 @@ def _overload(settings: TargetSettings) -> Node:
 
 def _runtime(made: Assembly) -> Node:
     node: Node = {
-        "#": "Envoy refuses longer expressions of paths, hosts and models otherwise, at 100 steps.",
+        "#": "Without this, Envoy refuses regular expressions of more than 100 steps.",
         "re2.max_program_size.error_level": 100_000,
     }
     if has(made.settings.version, "counts_pending_requests"):
-        node["#pending"] = "Requests that wait for their connection count, too: a burst is spread."
+        node["#pending"] = (
+            "Count requests that wait for a connection as well, so that a burst is distributed."
+        )
         node["envoy.reloadable_features.least_request_lb_count_pending_requests"] = True
     return node
 

@@ -94,7 +94,7 @@ def _process(made: Assembly) -> Process:
         *(["default-path config"] if made.named_files else []),
         log_target(fleet.logs, fleet.logs.level),
         _connections(fleet, settings),
-        "# Streams that are still running after a reload are cut after this time.",
+        "# After a reload, streams may continue for this long; then they are cut off.",
         f"hard-stop-after {duration(settings.drain_timeout)}",
     ]
     if settings.user:
@@ -174,13 +174,13 @@ def _default_lines(made: Assembly) -> Iterator[Syntax | str]:
         yield "log global"
     yield "option dontlognull"
     # Without it chunked streams are held back by 200 ms (seen on 2.6 to 3.4).
-    yield "# Tokens go out as they come."
+    yield "# Pass tokens on as they arrive."
     yield "option http-no-delay"
     if not has(made.settings.version, "abort_on_close_by_default"):
         # Up to 3.2 the option works here alone.
-        yield "# A client that leaves stops its request at the server."
+        yield "# If a client disconnects, abort its request at the server."
         yield "option abortonclose"
-    yield "# A connection that a reload closes may have a request on its way."
+    yield "# Do not close a connection at a reload while a request may be on its way."
     yield "option idle-close-on-response"
     for name, milliseconds in DEFAULT_TIMEOUTS.items():
         yield f"timeout {name} {duration(milliseconds)}"

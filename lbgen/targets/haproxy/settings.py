@@ -60,10 +60,10 @@ SETTINGS = SettingsTable(
             "max_connections",
             Integer(100, 2_000_000),
             20_000,
-            "Connections of clients, all together.",
+            "The maximum number of client connections.",
             instead_of=("maxconn",),
         ),
-        user("The user that it runs as.", "haproxy"),
+        user("The user of the process.", "haproxy"),
         Field(
             "runtime_socket",
             ABSOLUTE,

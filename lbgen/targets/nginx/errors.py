@@ -141,7 +141,7 @@ def _by_status(made: Assembly, occasions: Collection[str], headers: tuple[Pair, 
 
 def _connect(made: Assembly) -> Syntax:
     """Return the variable that is 1 for a CONNECT that NGINX took for malformed."""
-    why = "Before 1.27 NGINX takes the target of a CONNECT for a malformed one."
+    why = "NGINX before 1.27 treats the target of CONNECT as malformed."
     return made.map('"$status $request"', "$lb_connect", [(regex_word("~^400 CONNECT "), "1")], why)
 
 
@@ -151,9 +151,7 @@ def add_error_maps(made: Assembly) -> None:
     if not said:
         return
     bodies = [(str(status), quote(said[status].body)) for status in sorted(said)]
-    made.map(
-        "$status", "$lb_error", bodies, "The balancer's own errors, in the form that OpenAI's clients read."
-    )
+    made.map("$status", "$lb_error", bodies, "The balancer's own errors, in OpenAI's format.")
     waits = [
         (str(status), str(said[status].retry_after)) for status in sorted(said) if said[status].retry_after
     ]
@@ -164,7 +162,7 @@ def add_error_maps(made: Assembly) -> None:
         pattern, place = NEVER_REACHED
         made.map(
             "$upstream_connect_time", "$lb_failed", [("default", ERROR), (regex_word(pattern), place)],
-            "No connection was made: 503, since trying again is safe.",
+            "No connection was established: 503, since a retry is safe.",
         )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ def add_common_maps(made: Assembly) -> None:
         "$http_x_request_id",
         "$lb_request_id",
         [("default", "$request_id"), (regex_word(r"~^[A-Za-z0-9._:/+=-]{1,128}$"), "$http_x_request_id")],
-        "A client's own id is kept when it cannot spoil a log.",
+        "Keep a client's own request ID if it is safe to log.",
     )
     made.map(
         '"$host $http_host"',
@@ -33,11 +33,11 @@ def add_common_maps(made: Assembly) -> None:
                 "$lb_named_host",
             ),
         ],
-        "With its port, if it is the host by which NGINX chose the server: an absolute URI may name another.",
+        "The Host header with its port; the host alone if the request line names another host.",
     )
     # A byte beyond ASCII is refused, and would make the line no JSON.
     path = [(regex_word(r"~^(?<lb_path_only>[ ->@-~]*)"), "$lb_path_only")]
-    made.map("$request_uri", "$lb_path", path, "For the log: of several tries the last one counts.")
+    made.map("$request_uri", "$lb_path", path, "For the log: the values of the last try.")
     # By the request line, since the page of an early error is asked for by GET.
     made.map("$request", "$lb_method", [(regex_word(r"~^(?<lb_verb>\S+) "), "$lb_verb")])
     _add_logged(made)

@@ -69,7 +69,7 @@ def external_clusters(made: Assembly) -> Iterator[Node]:
         name = external_cluster(listener)
         endpoint = {"endpoint": {"address": socket(address), "hostname": address.host}}
         node: Node = {
-            "#": f"Who may call {listener.name}.",
+            "#": f"Authentication of {listener.name}.",
             "name": name,
             "type": "STRICT_DNS" if address.is_name else "STATIC",
             "connect_timeout": "3s",

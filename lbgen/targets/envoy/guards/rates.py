@@ -70,7 +70,7 @@ def _config(listener: Listener, sharing: list[Bound]) -> Node:
     if first.per == "total":
         return node | {"token_bucket": _bucket(first)}
     node["max_dynamic_descriptors"] = _KNOWN
-    node["#"] = "For who is not named below: no bound."
+    node["#"] = "No limit for clients that are not listed below."
     node["token_bucket"] = {"max_tokens": 1 << 31, "tokens_per_fill": 1 << 31, "fill_interval": "1s"}
     node["rate_limits"] = [{"actions": [_action(first.per)]}]
     node["descriptors"] = [{"entries": [_entry(bound)], "token_bucket": _bucket(bound)} for bound in sharing]

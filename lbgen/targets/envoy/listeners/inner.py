@@ -78,7 +78,7 @@ def _redirect(listener: Listener, *, single: bool) -> Node:
         found.append({"match": {"prefix": ACME}, "route": {"cluster": listener.acme.pool, "timeout": "30s"}})
     found.append(
         {
-            "#": "308: a POST stays a POST.",
+            "#": "308, so that a POST remains a POST.",
             "match": {"prefix": "/"},
             "redirect": {
                 "https_redirect": True,

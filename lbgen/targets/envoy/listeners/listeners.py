@@ -90,7 +90,9 @@ def _listener(
     node["address"] = socket(addresses[0])
     if addresses[1:]:
         node["additional_addresses"] = [{"address": socket(one)} for one in addresses[1:]]
-    node["#"] = "What is held of a request that waits or is looked at; answers are passed on as they come."
+    node["#"] = (
+        "The part of a request that is buffered while it waits or is inspected. Responses are streamed."
+    )
     node["per_connection_buffer_limit_bytes"] = _held(made, listeners)
     before = list(_before(listeners))
     if before:
@@ -149,23 +151,23 @@ def _manager(made: Assembly, sharing: tuple[Listener, ...], told: Node, tables: 
     ignored = [regex(_OTHERS if opens else _UPGRADES)]
     node["http_protocol_options"] = {**OLD, "ignore_http_11_upgrade": ignored}
     if opens:
-        node["#upgrade"] = "For every route: the first that fits may be one that only looks at the body."
+        node["#upgrade"] = "For every route: the first match may be one that only inspects the body."
         node["upgrade_configs"] = [{"upgrade_type": "websocket"}]
     node |= told
     node |= {
-        "#paths": "Routes are compared with canonical paths: /%61pi and //api are /api.",
+        "#paths": "Routes match the normalised path: /%61pi and //api become /api.",
         "normalize_path": True,
         "merge_slashes": True,
         "strip_trailing_host_dot": True,
         "path_with_escaped_slashes_action": "UNESCAPE_AND_FORWARD",
-        "#ids": "A client's own id is kept where it is harmless, and answers name it.",
+        "#ids": "Keep a client's own request ID if it is safe to log, and return it in the response.",
         "generate_request_id": True,
         "preserve_external_request_id": True,
         "always_set_request_id_in_response": True,
         "server_header_transformation": "PASS_THROUGH",
         "max_request_headers_kb": {"value": -(-max(one.header_size for one in sharing) // 1024)},
-        "#times": "No bound on a whole answer. Silence is bounded, of client and server alike, before the "
-        "first byte as well.",
+        "#times": "No limit on the whole response. Pauses of client and server are limited, before the"
+        " first byte as well.",
         "stream_idle_timeout": duration(max(map(silence, waits), default=0) or 600_000),
         "request_headers_timeout": duration(max(one.timeouts.header for one in sharing)),
         "common_http_protocol_options": {
@@ -205,7 +207,7 @@ def table(made: Assembly, sharing: tuple[Listener, ...]) -> Node:
     return {
         "name": table_name(sharing),
         "ignore_port_in_host_matching": True,
-        "#headers": "What a route or its pool sets goes before what the listener sets.",
+        "#headers": "Headers of a route or its pool take precedence over headers of the listener.",
         "most_specific_header_mutations_wins": True,
         "virtual_hosts": hosts,
         **_long_answers(sharing),
@@ -249,7 +251,7 @@ def _host(made: Assembly, listener: Listener, *, opens: bool) -> Node:
     node |= client_headers(*external_changes(made, listener))
     node |= answer_changes(made, listener.response_headers, _answer_headers(listener))
     if listener.cors.origins:
-        node["#cors"] = "Who may read answers is said here, not by the servers."
+        node["#cors"] = "CORS headers are set here; those of the servers are removed."
         node["response_headers_to_remove"] = [*OWNED, *node.get("response_headers_to_remove", ())]
     node["routes"] = routes(made, listener, opens=opens)
     return node

@@ -44,13 +44,16 @@ def senders(sharing: tuple[Listener, ...]) -> Iterator[Senders]:
         )
     if trusted and proxied:
         # Whoever speaks the PROXY protocol passes on what its client says of itself.
-        why = {"#": "The client is who the PROXY protocol names.", "use_remote_address": True}
+        why = {"#": "The client is the address in the PROXY protocol header.", "use_remote_address": True}
         yield Senders(trusted, {**why, **_early(*told)})
-        why = {"#": "The client is who connects, whatever the PROXY protocol says."}
+        why = {"#": "The client is the connecting address, regardless of the PROXY protocol."}
         noted = _set(DIRECT, "%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%")
         yield Senders((), {**why, **_detect(custom_header=_by_header()), **_early(noted, *told)})
         return
-    why = {"#": "The client is who connects, whatever it says of itself.", "use_remote_address": True}
+    why = {
+        "#": ("The client is the connecting address, regardless of its headers."),
+        "use_remote_address": True,
+    }
     yield Senders((), {**why, **_early(*told)})
 
 
@@ -63,7 +66,7 @@ def _forwarded(trusted: tuple[str, ...]) -> Node:
     networks = {"cidrs": [cidr(network) for network in trusted]}
     kind = "envoy.extensions.http.original_ip_detection.xff.v3.XffConfig"
     detect = typed(kind, xff_trusted_cidrs=networks, skip_xff_append={"value": False})
-    why = "The client is the last in X-Forwarded-For that is no trusted proxy; without an address, nobody."
+    why = "The client is the last address in X-Forwarded-For that is not a trusted proxy."
     return {"#": why, **_detect(xff=detect, custom_header=_by_header())}
 
 

@@ -79,7 +79,7 @@ def any_cluster(pools: Iterable[Pool]) -> Node:
         place = {"envoy_internal_address": {**inside["envoy_internal_address"], "endpoint_id": pool.name}}
         found.append({"endpoint": {"address": place, "hostname": pool.name}})
     return {
-        "#": "Envoy itself, asked whether a pool has a living server: the host names the pool.",
+        "#": "Envoy itself answers whether a pool has an available server; the host names the pool.",
         "name": ANY,
         "type": "STATIC",
         "connect_timeout": "1s",

@@ -60,16 +60,16 @@ def _cluster(made: Assembly, pool: Pool) -> Node:
     node["connect_timeout"] = duration(pool.timeouts.connect or 3_000)
     node["load_balancing_policy"] = policy(pool, made.settings)
     node["common_lb_config"] = {
-        "#": "No server is left: 503 at once, not a request to one that is down or drained.",
+        "#": "If no server is available: 503, instead of a request to one that is down or drained.",
         "healthy_panic_threshold": {"value": 0},
         "#merge": "Checks count within this time; Envoy's own window of 1 s lets most new servers wait.",
         "update_merge_window": "0.1s",
     }
     node["circuit_breakers"] = {"thresholds": [_thresholds(pool)]}
     if made.fleet.metrics:
-        node["#stats"] = "Figures by server, for Prometheus."
+        node["#stats"] = "Metrics per server, for Prometheus."
         node["track_cluster_stats"] = {"per_endpoint_stats": True}
-    node["#hosts"] = "A server that is taken out of the file goes at once, healthy or not."
+    node["#hosts"] = "Remove a server at once when it is removed from the file, healthy or not."
     node["ignore_health_on_host_removal"] = True
     node |= health_checks(made, pool)
     node |= outliers(pool)
@@ -81,7 +81,7 @@ def _cluster(made: Assembly, pool: Pool) -> Node:
 def _discovery(made: Assembly, pool: Pool) -> Node:
     if by_name(pool):
         node: Node = {
-            "#": "Names are looked up again and again: a server that moves is followed.",
+            "#": "Names are resolved periodically, so changed addresses are used.",
             "type": "STRICT_DNS",
             "dns_lookup_family": "V4_PREFERRED",
             "dns_refresh_rate": duration(pool.dns.valid),
@@ -106,11 +106,9 @@ def _resolver(pool: Pool) -> Node:
 
 def _thresholds(pool: Pool) -> Node:
     most = _most_requests(pool)
-    why = (
-        f"Envoy's own bounds of 1024 would answer 503 by themselves{'' if most else '; the fleet sets none'}."
-    )
+    why = f"Envoy's default limits of 1024 would cause 503{'' if most else '; the fleet sets no limits'}."
     if most:
-        why = "All of the pool's servers together; Envoy has no bound for each."
+        why = "For all servers of the pool together; Envoy has no limit per server."
     return {
         "#": why,
         "max_connections": UNBOUNDED,
@@ -133,7 +131,7 @@ def _protocol(fleet: Fleet, pool: Pool) -> Node:
     if pool.keepalive is None:
         common["max_requests_per_connection"] = {"value": 1}
     else:
-        common["#"] = "Shorter than the servers keep idle connections: none is used that is about to close."
+        common["#"] = "Close idle connections before the servers do, so that no request meets a closing one."
         common["idle_timeout"] = duration(pool.keepalive.idle_timeout)
         common["max_requests_per_connection"] = {"value": pool.keepalive.requests}
     spoken = "http_protocol_options" if pool.protocol == "http" else "http2_protocol_options"
@@ -168,7 +166,7 @@ def endpoints(made: Assembly, pool: Pool) -> Node:
         ]
     node: Node = {"cluster_name": pool.name}
     if any(server.backup for server in pool.servers):
-        node["#"] = "One living server is enough to keep the backup servers out."
+        node["#"] = "Use backup servers only if no other server is available."
         node["policy"] = {"overprovisioning_factor": {"value": 100 * max(1, len(groups[0]))}}
     node["endpoints"] = localities
     return node
@@ -200,7 +198,7 @@ def _endpoint(made: Assembly, pool: Pool, address: Address, name: str) -> Node:
 def _aggregate(name: str, pools: tuple[str, str]) -> Node:
     kind = "envoy.extensions.clusters.aggregate.v3.ClusterConfig"
     return {
-        "#": f"{pools[0]}, and {pools[1]} while none of its servers lives.",
+        "#": f"{pools[0]}, and {pools[1]} while none of its servers is available.",
         "name": name,
         "connect_timeout": "3s",
         "lb_policy": "CLUSTER_PROVIDED",

@@ -20,7 +20,7 @@ def health_checks(made: Assembly, pool: Pool) -> Node:
     check: Node = {
         "timeout": duration(health.timeout),
         "interval": duration(health.interval),
-        "#": "Envoy asks a server without requests every 60 s only, if nobody says otherwise.",
+        "#": "By default Envoy checks a server without traffic only every 60 s.",
         "no_traffic_interval": duration(health.interval),
         "unhealthy_threshold": {"value": health.fall},
         "healthy_threshold": {"value": health.rise},
@@ -37,7 +37,7 @@ def _asks(made: Assembly, pool: Pool) -> Node:
         "path": health.path,
         "host": check_host(pool),
         "expected_statuses": [{"start": health.expect, "end": health.expect + 1}],
-        "#": "Without this list any other status would take a server out at once, whatever 'fall' says.",
+        "#": "Without this list, any other status would take a server out at once, regardless of 'fall'.",
         "retriable_statuses": _others(health),
     }
     if health.headers:
@@ -72,7 +72,7 @@ def outliers(pool: Pool) -> Node:
         return {}
     return {
         "outlier_detection": {
-            "#": "Failures of the connection alone: a 503 may say no more than that a server is busy.",
+            "#": "Count connection failures only: a 503 may mean that the server is busy.",
             "split_external_local_origin_errors": True,
             "consecutive_local_origin_failure": {"value": passive.failures},
             "enforcing_consecutive_local_origin_failure": {"value": 100},
@@ -83,7 +83,7 @@ def outliers(pool: Pool) -> Node:
             "interval": "1s",
             "base_ejection_time": duration(passive.eject),
             "max_ejection_time": duration(passive.eject),
-            "#most": "One server at least stays in, of those that take requests.",
+            "#most": "Keep at least one available server in rotation.",
             "max_ejection_percent": {"value": _most_ejected(pool)},
         }
     }

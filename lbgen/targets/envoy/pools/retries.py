@@ -39,7 +39,7 @@ def retry_policy(pool: Pool, first_byte: int | None, *, again: bool) -> Node:
         policy["retriable_status_codes"] = statuses
     if words and pool.retry.attempts:
         policy["retry_on"] = ",".join(words)
-        policy["#"] = "At another server."
+        policy["#"] = "Retry on another server."
         policy["retry_host_predicate"] = [previous_hosts()]
         policy["host_selection_retry_max_attempts"] = 5
         policy["retry_back_off"] = {"base_interval": "0.025s"}

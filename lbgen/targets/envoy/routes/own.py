@@ -36,7 +36,7 @@ def own_routes(made: Assembly, listener: Listener) -> Iterator[Node]:
     hosts = {"name": ":authority", "string_match": {"contains": ","}}
     yield answer({"prefix": "/", "headers": [hosts]}, ANSWERS["bad_request"], "Two hosts.")
     traced = {"prefix": "/", "headers": [{"name": ":method", "string_match": {"exact": "TRACE"}}]}
-    yield answer(traced, ANSWERS["method_not_allowed"], "An echo would show keys to scripts of a page.")
+    yield answer(traced, ANSWERS["method_not_allowed"], "TRACE would show keys to scripts of a page.")
     for name in decides_once([listener]):
         odd = {"name": ODD, "string_match": {"contains": marked(name)}}
         yield answer({"prefix": "/", "headers": [odd]}, ANSWERS["bad_request"], "One that decides, twice.")
@@ -51,7 +51,11 @@ def own_routes(made: Assembly, listener: Listener) -> Iterator[Node]:
         }
     length = {"name": "content-length", "range_match": {"start": listener.max_body + 1, "end": _LARGEST}}
     yield answer({"prefix": "/", "headers": [length]}, ANSWERS["too_large"], "max_body, before it is read.")
-    yield answer({"prefix": "/", "headers": [UNCLEAR]}, ANSWERS["bad_request"], "Half an escape in the path.")
+    yield answer(
+        {"prefix": "/", "headers": [UNCLEAR]},
+        ANSWERS["bad_request"],
+        ("An incomplete escape sequence in the path."),
+    )
     for odd in odd_queries(listener):
-        why = "A parameter that decides can be read in one way alone."
+        why = "Refuse ambiguous query parameters that select a route."
         yield answer({"prefix": "/", "headers": [odd]}, ANSWERS["bad_request"], why)

@@ -34,7 +34,7 @@ def _mappers() -> Iterator[Node]:
         "headers_to_add": [header("allow", ", ".join(METHODS))],
     }
     own = "response.code_details == 'direct_response' || response.code_details == 'lua_response'"
-    yield {"#": "Answers of routes and scripts stay as they are.", "filter": _expression(own)}
+    yield {"#": "Responses of routes and scripts stay unchanged.", "filter": _expression(own)}
     for policy, name in (("admin", "admin_refused"), ("pools", "forbidden")):
         denied = f"response.code_details == 'rbac_access_denied_matched_policy[{policy}]'"
         yield _mapper(_expression(denied), ANSWERS[name])

@@ -53,10 +53,10 @@ def routes(made: Assembly, listener: Listener, *, opens: bool) -> list[Node]:
         return found
     if any(route.match.models for route in listener.routes):
         match = {"prefix": "/", "dynamic_metadata": [NAMED]}
-        found.append(answer(match, ANSWERS["model_not_found"], "No pool has the model."))
+        found.append(answer(match, ANSWERS["model_not_found"], "No pool serves the model."))
         match = regex(f"{objects_regex()}.*")
-        found.append(answer(match, ANSWERS["made_elsewhere"], "Only the server that made it has it."))
-    found.append(answer({"prefix": "/"}, ANSWERS["not_found"], "No route fits."))
+        found.append(answer(match, ANSWERS["made_elsewhere"], "Only the server that created it has it."))
+    found.append(answer({"prefix": "/"}, ANSWERS["not_found"], "No route matches."))
     return found
 
 
@@ -108,7 +108,7 @@ class _Taken:
                     if harmless:
                         method = {"name": ":method", "string_match": regex(harmless)}
                         conditions.append({**method, "invert_match": True})
-                    why = f"Paths by which {ENGINES[pool.engine].title} is run."
+                    why = f"Admin paths of {ENGINES[pool.engine].title}."
                     if is_closed_to_some(pool):
                         tunnel = self.route.match.websocket is True
                         yield {"#": why, **self._node(conditions, tunnel=tunnel, admin=True)}
@@ -135,7 +135,11 @@ class _Taken:
             for name in route.pools:
                 wanted += body_keys(self.made.fleet.pool(name))
         inside = self._match([]) | {"dynamic_metadata": [UNREAD]}
-        node = answer(inside, ANSWERS["internal"], "Until the script has looked at the body, and asks anew.")
+        node = answer(
+            inside,
+            ANSWERS["internal"],
+            ("Until the script has inspected the body and selects the route again."),
+        )
         names = list(dict.fromkeys(wanted))
         script = {BODY: self._script(names, decides=True)}
         # What the route that is taken in the end may turn on has to be there from the beginning.
@@ -175,7 +179,7 @@ class _Taken:
         route, pool = self.route, self.pools[0]
         waits = route.timeouts
         action = self._target(admin=admin)
-        action["#"] = "No bound on a whole answer: Envoy's own is 15 s."
+        action["#"] = "No limit on the whole response: Envoy's default is 15 s."
         action["timeout"] = "0s"
         quiet = max(silence(one.timeouts._replace(**_written(waits))) for one in self.pools)
         if tunnel:

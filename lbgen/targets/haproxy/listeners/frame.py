@@ -69,7 +69,7 @@ def frame_rules(rules: Rules) -> None:
     """Add what is the same for all: variables for the log, and whose request it is."""
     rules.add("http-request set-var(txn.lb_path) path")
     rules.add("http-request set-var(txn.lb_method) method")
-    # A client's own id is kept when it cannot spoil a log.
+    # Keep a client's own request ID if it is safe to log.
     rules.add("http-request set-var(txn.lb_request_id) req.fhdr(X-Request-Id)")
     rules.add(
         "http-request set-var(txn.lb_request_id) uuid()",
@@ -101,7 +101,7 @@ def _wait_for_bodies(rules: Rules) -> None:
 
 def refusals(rules: Rules) -> None:
     """Refuse what could be read in two ways, before anything else looks at it."""
-    rules.why("What could be read in two ways is refused, before anything else looks at it.")
+    rules.why("Refuse ambiguous requests first.")
     # First, since what is below goes through all of them. What no buffer holds HAProxy refuses by itself.
     most = max(listener.header_size for listener in rules.listeners)
     rules.add(refuse("uri_too_long"), f"{{ url -m len gt {_LONGEST_URL} }}")
@@ -119,7 +119,7 @@ def refusals(rules: Rules) -> None:
     nul = () if has(rules.made.settings.version, "refuses_nul") else (r"{ req.hdrs -m reg '\x00' }",)
     rules.either(refuse("bad_request"), unsafe, "!{ var(txn.lb_decoded) -m found }", *nul)
     # A condition looks at any of the lines, what acts on it at the last, and a server perhaps at the first.
-    rules.why("What decides, or may decide at a server, comes once.")
+    rules.why("Refuse requests that repeat a header on which a decision may depend.")
     names = _deciding(rules)
     for start in range(0, len(names), _HEADERS_PER_LINE):
         some = names[start : start + _HEADERS_PER_LINE]
@@ -204,7 +204,7 @@ def address_rules(rules: Rules, listener: Listener) -> None:
             rules.add("http-request set-src str(0.0.0.0)", trusted, *unreadable)
             rules.add(f"http-request set-src {address}", trusted)
     believed = ["!{ var(txn.lb_trusted) -m found }"] if speaks else []
-    rules.why("Removed or overwritten, not appended to: what a client claims about itself is worth nothing.")
+    rules.why("Remove or overwrite these headers: values from clients are not trusted.")
     tunnels = any(map(listener.tunnels, listener.routes))
     upgrades = () if believed or tunnels else _UPGRADES
     rules.add(f"http-request del-header '^({'|'.join((*CLAIMS, *upgrades)).lower()})$' -m reg", *believed)

@@ -63,8 +63,8 @@ def metrics_frontend(made: Assembly) -> Iterator[Frontend]:
 
 
 _HELP = (
-    "# HELP lbgen_decisions_total Requests of a pool by why they went where they went\\n"
-    "# TYPE lbgen_decisions_total counter\\n"
+    "# HELP lbgen_decisions_total Requests of a pool by the reason for their server\\n# TYPE"
+    " lbgen_decisions_total counter\\n"
 )
 
 

@@ -50,7 +50,7 @@ def _redirect(made: Assembly, name: str, address: Address, listeners: tuple[List
         if listener.acme and listener.acme.pool:
             address_rules(rules, listener)
             upgrade_rules(rules, listener)
-        # 308: a POST stays a POST.
+        # 308, so that a POST remains a POST.
         rules.add(f"http-request redirect code 308 location {location}", *challenge)
     return Frontend(
         Syntax(name),

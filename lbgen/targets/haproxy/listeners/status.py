@@ -40,7 +40,7 @@ def status_rules(rules: Rules, listener: Listener) -> None:
     """Add the answers of the listener's probes, which stay out of the access log."""
     status = listener.status
     if status.live or status.ready:
-        rules.why("Probes, which stay out of the access log.")
+        rules.why("Probes; they are not logged.")
     if status.live:
         tested = ("var(txn.lb_decoded) -m str", (compared(status.live),))
         live = rules.acl(tested, name=rules.unique("is_live"))

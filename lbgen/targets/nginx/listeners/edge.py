@@ -193,7 +193,7 @@ def _malformed(made: Assembly) -> Check:
     if has(made.settings.version, "joined_headers"):
         source = '"$request_uri $http_origin $http_x_api_key"'
         entries.append((regex_word("~^[^ ]* .*, "), "1"))
-    why = "Refused: dot segments may leave a route, and some servers end a path at '#'."
+    why = "Refused: dot segments may escape a route, and some servers end a path at '#'."
     return Check(made.map(source, "$lb_malformed", entries, why), 400)
 
 

@@ -73,7 +73,7 @@ def _page() -> Syntax:
 
 
 _CONNECTIONS = {
-    "active": "Client connections, idle ones too",
+    "active": "Client connections, including idle ones",
     "reading": "Connections on which a request is read",
     "writing": "Connections on which a response is written",
     "waiting": "Idle client connections",

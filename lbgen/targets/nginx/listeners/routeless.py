@@ -48,7 +48,7 @@ def redirects(made: Assembly, listener: Listener) -> Iterator[Site]:
         return
     port = next((bind.port for bind in listener.binds), 443)
     suffix = "" if port == 443 else f":{port}"
-    # 308: a POST stays a POST.
+    # 308, so that a POST remains a POST.
     answer = Answer(308, Syntax(f"https://$host{suffix}$request_uri"), Syntax("text/plain"))
     yield _bare(
         made,

@@ -137,7 +137,7 @@ def _standard(made: Assembly, pool: Pool, *, tunnel: bool) -> Mapping[str, str]:
     headers = {
         "Host": seen_host(made, pool),
         "X-Real-IP": "$remote_addr",
-        # Overwritten, not appended to: what a client claims about itself is worth nothing.
+        # Overwrite these headers: values from clients are not trusted.
         "X-Forwarded-For": "$remote_addr",
         "X-Forwarded-Proto": "$scheme",
         "X-Forwarded-Host": "$lb_host",

@@ -69,9 +69,7 @@ class Destinations:
         """
         location = Location(
             NOTHING,
-            Syntax(
-                "" if reads else "Nothing is looked up on disk: the conditions of routes choose a location."
-            ),
+            Syntax("" if reads else "No file is looked up: the conditions of routes select a location."),
             headers=self._frame.headers,
             dispatch=Syntax(f"@{target}"),
             reads=reads,
