@@ -63,14 +63,14 @@ def test_from_fleet_to_fleet_under_load(site: Site) -> None:
 
         refused = site.apply(broken)
         assert refused.returncode == 1, refused.stderr
-        assert "refuses the candidate" in refused.stderr
+        assert "refuses the new files" in refused.stderr
         assert site.main.read_bytes() == second
 
         for bad in (("--reload", "false"), ("--smoke", "/v1/nowhere")):
             failed = site.apply(v4, *bad)
             assert failed.returncode == 2, failed.stderr
-            assert "rolled back: the old files are in place again" in failed.stderr
-            end = "reloading them failed, too" if bad[1] == "false" else "in place again, and run"
+            assert "rolled back: the old files are restored" in failed.stderr
+            end = "reloading them failed as well" if bad[1] == "false" else "restored, and run"
             assert end in failed.stderr
             assert site.main.read_bytes() == second
         eventually(lambda: site.runs() == answer, 30, "the old configuration runs again")
@@ -144,7 +144,7 @@ def test_a_changed_key_is_seen_to_run(site: Site) -> None:
     (site.root / "key").write_text("sk-after\n")
     done = site.apply(fleet, *SMOKE)
     assert done.returncode == 0, done.stderr
-    assert "client team-a: keys: another value under the same reference" in done.stdout
+    assert "client team-a: keys: the value behind the reference changed" in done.stdout
     assert site.runs() != answer
     assert "sk-" not in done.stdout + done.stderr
 
@@ -206,7 +206,7 @@ def test_files_that_lie_there_and_do_not_run_are_loaded(site: Site) -> None:
     )
     done = site.apply(wanted)
     assert done.returncode == 0, done.stderr
-    assert "the balancer runs others" in done.stderr
+    assert "the balancer runs with older ones" in done.stderr
     assert "answers with the new configuration" in done.stderr
 
 
@@ -292,4 +292,4 @@ def test_the_second_apply_waits_and_says_so(site: Site) -> None:
     said = first.communicate()[1]
     assert first.returncode == 0, said
     assert second.returncode == 0, second.stderr
-    assert "another apply is at work here: waiting for it" in second.stderr
+    assert "another apply is running here: waiting for it" in second.stderr

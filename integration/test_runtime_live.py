@@ -88,13 +88,13 @@ def test_a_busy_server_goes_when_its_streams_have_ended(site: Runtime) -> None:
         done = site.apply(fleet_of(site, 1, 2), "--reload", "false", "--max-change", "40%")
         changed = now()
         assert done.returncode == 0, done.stderr
-        assert "gpu-0 gets no more requests, but could not be removed within 10 s" in done.stderr
+        assert "gpu-0 gets no new requests, but could not be removed within 10 s" in done.stderr
         assert site.running()["gpu-0"].held == "maint"
 
         again = site.apply(fleet_of(site, 0, 1, 2), "--reload", "false")
         assert again.returncode == 2
-        assert "chat/gpu-0 still runs from before (" in again.stderr
-        assert "): a reload instead" in again.stderr
+        assert "chat/gpu-0 still exists from before (" in again.stderr
+        assert "): reloading instead" in again.stderr
         assert begun_after(site.mocks[0], changed) == []
     assert running.lost == []
     # The failed apply has put the file back and owes a reload.
@@ -182,9 +182,9 @@ def test_files_that_were_never_loaded_are_not_passed_over(site: Runtime) -> None
     assert "but the balancer runs others" in site.lbgen("apply", fleet(CAP), *here).stderr
     refused = site.lbgen("apply", fleet(7), *here)
     assert refused.returncode == 2
-    assert "does not run the files that lay here: only a reload can do it" in refused.stderr
+    assert "does not run with the files in this folder: a reload is needed" in refused.stderr
     assert pid(site) == process
-    assert "a reload instead" in site.apply(fleet(7)).stderr
+    assert "reloading instead" in site.apply(fleet(7)).stderr
     process = pid(site)
     assert "changed over the runtime socket" in site.apply(fleet(6)).stderr
     assert "no changes" in site.apply(fleet(6)).stdout

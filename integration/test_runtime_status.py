@@ -95,7 +95,7 @@ def test_haproxy_differences_from_the_fleet(site: Runtime) -> None:
         "gpu-0 runs with weight 7, in the file 1",
         "gpu-1 was drained at run time",
         "gpu-2 runs with max_in_flight 9, in the file 2",
-        "gpu-3 is in the file and does not run",
+        "gpu-3 is in the file, but not running",
     ):
         assert line in done.stdout
     assert by_name(status(site))["gpu-1"]["held"] == "drain"
@@ -140,7 +140,7 @@ def test_nginx_tells_connections_and_requests(
         assert second["target"] == "nginx"
         text = asked_status(file).stdout
         assert "0 requests in flight" in text
-        assert "counts nothing by server" in text
+        assert "has no counters per server" in text
     gone = asked_status(file)
     assert gone.returncode == 2
     assert "no answer from NGINX" in gone.stderr

@@ -129,7 +129,7 @@ def test_whole_files_with_tls_logs_and_users_run(
     done = trial(tmp_path, old, target, images, "--stand-ins", "-v")
     assert done.returncode == 0, done.stderr
     assert [row["ok"] for row in rows(done)] == [REQUESTS, REQUESTS]
-    assert "nobody answers at" in done.stderr
+    assert "nothing is listening on" in done.stderr
 
 
 @pytest.mark.parametrize(

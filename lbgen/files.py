@@ -93,9 +93,7 @@ def refuse_foreign(changes: Iterable[Change]) -> None:
     """Raise `LbgenError` when a file in the way was not written by lbgen."""
     foreign = [str(change.path) for change in changes if change.kind == "foreign"]
     if foreign:
-        raise LbgenError(
-            f"{', '.join(foreign)}: not written by lbgen, so it is left alone (--force replaces it)"
-        )
+        raise LbgenError(f"{', '.join(foreign)}: not written by lbgen, not replaced (--force replaces it)")
 
 
 def refuse_strangers(changes: Iterable[Change]) -> None:

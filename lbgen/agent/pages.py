@@ -39,9 +39,9 @@ def health_page(agent: Agent, now: float) -> str:
 
 def _counters(agent: Agent) -> Iterator[str]:
     for name, help_text, value in (
-        ("scrapes", "Metrics pages that were read", agent.scrapes),
-        ("scrape_failures", "Metrics pages that could not be had", agent.failures),
-        ("answers", "Answers to HAProxy that said something", agent.answers),
+        ("scrapes", "Metrics pages read", agent.scrapes),
+        ("scrape_failures", "Metrics pages that could not be read", agent.failures),
+        ("answers", "Responses to HAProxy with a weight or limit", agent.answers),
     ):
         yield f"# HELP lbgen_agent_{name}_total {help_text}."
         yield f"# TYPE lbgen_agent_{name}_total counter"
@@ -50,9 +50,9 @@ def _counters(agent: Agent) -> Iterator[str]:
 
 def _gauges(agent: Agent, now: float) -> Iterator[str]:
     for name, help_text, place in (
-        ("weight_percent", "What the server has of its configured weight", 0),
-        ("max_in_flight", "Requests in flight that each balancer may send it; 0 without a limit", 1),
-        ("reading_age_seconds", "How old the last reading is", 2),
+        ("weight_percent", "Percentage of the configured weight", 0),
+        ("max_in_flight", "Maximum requests in flight from each balancer; 0: no limit", 1),
+        ("reading_age_seconds", "Age of the last reading", 2),
     ):
         yield f"# HELP lbgen_agent_{name} {help_text}."
         yield f"# TYPE lbgen_agent_{name} gauge"

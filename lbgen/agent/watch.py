@@ -105,7 +105,7 @@ class Agent:
 async def _body(response: ClientResponse) -> bytes:
     """Return a page; raises `ValueError` for what is none, or has no end."""
     if response.status != OK:
-        raise ValueError(f"an answer with status {response.status}")
+        raise ValueError(f"a response with status {response.status}")
     page = b""
     async for part in response.content.iter_any():
         page += part

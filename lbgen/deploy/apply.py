@@ -39,9 +39,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, whoever manages services or jobs, and a connection that broke."""
 
 
-_OTHER_RUNS = (
-    "name its reload with --reload, or, to replace it, stop it and name the new one's start with --start"
-)
+_OTHER_RUNS = "reload it with --reload; or, to replace it, stop it and start the new one with --start"
 
 
 def apply(job: Job, say: Callable[[str], None]) -> Plan:
@@ -63,7 +61,7 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
             plan = plan._replace(loaded=True)
         _refuse_without_effect(plan, job)
         if plan.unfinished:
-            say("an apply before this one was stopped: what ran before that one stays the backup")
+            say("a previous apply was interrupted: its backup is kept")
         say(f"{job.target}: {check_candidate(job)}")
         backup = Backup(job.directory, job.files[0].path)
         try:
@@ -84,10 +82,12 @@ def _to_start(job: Job, plan: Plan) -> Job:
     """Return the job with either a start, where nothing runs, or none; raises `RefusedError`."""
     starts = job.start is not None and job.silent()
     if job.start and not starts and (held := job.strangers()):
-        raise RefusedError(f"another program answers at {', '.join(held)}: nothing can be started there")
+        raise RefusedError(
+            f"another program is listening on {', '.join(held)}: the balancer cannot be started"
+        )
     wanted = job.start is not None or not plan.files[0].old
     if wanted and not starts and not job.reload and not job.socket and runs_other(plan, job):
-        raise RefusedError(f"another balancer that lbgen set up answers there: {_OTHER_RUNS}")
+        raise RefusedError(f"another balancer of lbgen is listening there: {_OTHER_RUNS}")
     return job._replace(reload=None) if starts else job._replace(start=None)
 
 
@@ -117,7 +117,7 @@ def _outdated(job: Job, plan: Plan, say: Callable[[str], None]) -> bool:
     """
     if not runs_other(plan, job):
         return False
-    words = "the files are as they should be, but the balancer runs others"
+    words = "the files are up to date, but the balancer runs with older ones"
     if job.reload is None:
         raise RefusedError(f"{words}: {_OTHER_RUNS}")
     say(f"{job.target}: {words}")
@@ -156,7 +156,7 @@ def _refuse_unwanted(plan: Plan, job: Job) -> None:
         )
     if plan.foreign and not job.force:
         names = ", ".join(str(change.path) for change in plan.foreign)
-        raise RefusedError(f"{names}: not written by lbgen, so it is left alone (--force replaces it)")
+        raise RefusedError(f"{names}: not written by lbgen, not replaced (--force replaces it)")
     for loss in plan.losses:
         if loss.share > job.max_change:
             raise RefusedError(
@@ -170,17 +170,17 @@ def _roll_back(job: Job, backup: Backup, say: Callable[[str], None]) -> str:
     try:
         ran = backup.restore()
     except OSError as error:
-        return f"not all of the old files could be put back, the next apply will try: {error}"
-    started = "; what the start command started may still run: stop it" if job.start else ""
+        return f"not all of the old files could be restored; the next apply will try again: {error}"
+    started = "; the started program may still run: stop it" if job.start else ""
     if not ran:
         backup.finish()
-        return f"the new files are gone; there were none before{started}"
-    words = f"the old files are in place again{started}"
+        return f"the new files are removed; there were none before{started}"
+    words = f"the old files are restored{started}"
     if job.reload:
         try:
             again = _reload_back(job, job.reload, say)
         except LbgenError as error:
-            return f"{words}, but reloading them failed, too: {error}"
+            return f"{words}, but reloading them failed as well: {error}"
         words += ", and run" if again else ", but no listener answers with them: look at the balancer"
     backup.finish()
     return words

@@ -94,9 +94,9 @@ class Backup:
     def _expect_own(self) -> None:
         """Raise `LbgenError` for a folder that others prepared: its files would be put in place of ours."""
         if self._folder.is_symlink():
-            raise LbgenError(f"{self._folder}: is a link: no backup is made where it leads")
+            raise LbgenError(f"{self._folder}: a symbolic link; no backup is written there")
         if self._folder.exists() and self._folder.stat().st_uid not in {0, os.geteuid()}:
-            raise LbgenError(f"{self._folder}: belongs to another user: remove it")
+            raise LbgenError(f"{self._folder}: owned by another user: remove it")
 
     def _absent(self) -> list[str]:
         """Return the files that were not there before the apply that is under way."""
@@ -107,7 +107,7 @@ class Backup:
         except ValueError:
             names = None
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise LbgenError(f"{self._mark}: lbgen did not write this: remove it, once all runs as it should")
+            raise LbgenError(f"{self._mark}: not written by lbgen: remove it when the balancer works")
         return names
 
     def _kept(self) -> Iterator[str]:

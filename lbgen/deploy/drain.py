@@ -134,10 +134,13 @@ class BySocket(NamedTuple):
         server = the_server(socket, pool, name)
         pid = socket.info().pid
         if not server.admin & (FORCED_DRAIN | FORCED_MAINT):
-            raise LbgenError(f"{self.place}: {pool}/{name} was put back by somebody else")
+            raise LbgenError(
+                f"{self.place}: {pool}/{name} was put back into rotation by another program or person"
+            )
         if pid != last.pid and not last.idle:
             raise LbgenError(
-                f"{self.place}: HAProxy was reloaded: what its old process still finishes cannot be seen"
+                f"{self.place}: HAProxy was reloaded: requests that its old process is still finishing"
+                " are not visible"
             )
         return last._replace(in_flight=server.in_flight + server.queued, pid=pid)
 
@@ -178,4 +181,4 @@ def _named(
         return servers[pool, name]
     names = ", ".join(other for of, other in servers if of == pool)
     there = f"pool {pool} has {names}" if names else f"it has no pool {pool}"
-    raise LbgenError(f"{socket.place}: runs no server {pool}/{name}: {there}")
+    raise LbgenError(f"{socket.place}: has no server {pool}/{name}: {there}")

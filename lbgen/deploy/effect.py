@@ -73,7 +73,10 @@ def _watched(plan: Plan, job: Job, say: Callable[[str], None]) -> bool:
     _look(job, say)
     if _restarts(plan):
         name = job.files[0].path
-        say(f"{job.target}: {name} is read at a start alone: restart it, or say how with --reload")
+        say(
+            f"{job.target}: {name} is only read at start-up: restart the program, or give a restart"
+            " command with --reload"
+        )
     return True
 
 
@@ -81,16 +84,16 @@ def _obstacle(plan: Plan, job: Job, socket: str, say: Callable[[str], None]) -> 
     """Tell whether a reload has to do what the socket cannot; raises `LbgenError` when there is none."""
     reason = _not_loaded(plan, job) or obstacle(socket, *_old_and_new(plan))
     if reason and job.reload is None:
-        raise LbgenError(f"{reason}: only a reload can do it; say how with --reload")
+        raise LbgenError(f"{reason}: a reload is needed; give the command with --reload")
     if reason:
-        say(f"{job.target}: {reason}: a reload instead")
+        say(f"{job.target}: {reason}: reloading instead")
     return bool(reason)
 
 
 def _not_loaded(plan: Plan, job: Job) -> str:
     """Return, in words, that the old files never took effect; empty when nothing of that kind is seen."""
     if job.runs_other(names_for(job.directory, files_named(plan.files[0].old))):
-        return "the balancer does not run the files that lay here"
+        return "the balancer does not run with the files in this folder"
     return ""
 
 

@@ -33,10 +33,10 @@ def locked(directory: Path, say: Callable[[str], None]) -> Iterator[None]:
         told = False
         while not _try_lock(descriptor):
             if not told:
-                say("another apply is at work here: waiting for it")
+                say("another apply is running here: waiting for it")
                 told = True
             if time.monotonic() > end:
-                raise RefusedError(f"another apply has been at work in {directory} for {LOCK_WAIT_S:.0f} s")
+                raise RefusedError(f"another apply has been running in {directory} for {LOCK_WAIT_S:.0f} s")
             time.sleep(0.1)
         yield
     finally:

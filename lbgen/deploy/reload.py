@@ -41,7 +41,7 @@ COMMAND_TIMEOUT_S, BACK_TIMEOUT_S = 120, 15
 """How long a reload command may run, and the same on the way back from one that hung or was interrupted."""
 
 
-NOT_STARTED = "where the balancer does not run yet, --start CMD starts it"
+NOT_STARTED = "if the balancer is not running yet, start it with --start CMD"
 SILENT_S = 3.0
 """How long a reload may take where nothing listened before: most reload nothing there."""
 
@@ -61,7 +61,7 @@ class Reload(NamedTuple):
 
 def by_command(command: str, what: str = "reload") -> Reload:
     """Return a reload (or start, as `what` says) by a command line, run without a shell."""
-    advice = "" if what == "reload" else "; it has to leave the balancer in the background"
+    advice = "" if what == "reload" else "; it must start the balancer in the background"
 
     def act(timeout_s: float = COMMAND_TIMEOUT_S) -> None:
         # Its output goes to a file: a daemon that it starts would hold a pipe open for ever.
@@ -98,7 +98,7 @@ def by_pid_file(target: str, path: Path) -> Reload:
         try:
             os.kill(_process_in(path), number)
         except (FileNotFoundError, ProcessLookupError):
-            raise LbgenError(f"{path}: names no process that runs: {NOT_STARTED}") from None
+            raise LbgenError(f"{path}: no process with this ID is running: {NOT_STARTED}") from None
         except (OSError, ValueError, IndexError, OverflowError) as error:
             raise LbgenError(f"the process in {path} cannot be reloaded: {error}") from None
 
@@ -109,7 +109,7 @@ def _process_in(path: Path) -> int:
     """Return the number in a PID file; raises `ValueError` for those that stand for several processes."""
     number = int(read_text(path).split()[0])
     if number <= 1:
-        raise ValueError(f"{number} is no process of its own")
+        raise ValueError(f"{number} is not a separate process")
     return number
 
 
@@ -211,8 +211,8 @@ def _unseen(listener: Listener, name: str) -> str:
     if listener.status.live is None:
         return "it has no status.live"
     if listener.tls and listener.tls.client_ca:
-        return "it asks for client certificates"
-    return "" if name else "the templates leave out what the live probe answers"
+        return "it requires client certificates"
+    return "" if name else "the templates omit the response of the live probe"
 
 
 def _wait(  # noqa: PLR0913, PLR0917 - as of `verify`
@@ -246,8 +246,8 @@ def _wait_ready(listener: Listener, target: str, end: float) -> None:
         if time.monotonic() > end:
             place = url_of(listener, listener.status.ready or "")
             raise LbgenError(
-                f"listener {listener.name}: was ready before, and now {place} {said}: "
-                "is any of the new servers reachable?"
+                f"listener {listener.name}: was ready before, and now {place} {said}: are the new servers"
+                " reachable?"
             )
         time.sleep(0.1)
         said = _ready(listener, target)
@@ -277,5 +277,5 @@ def _live(listener: Listener, target: str) -> tuple[str, str]:
     name = files_named(text)
     return (
         name,
-        f"still answers with the files {name}" if name else "answers something else than lbgen's probe",
+        f"still answers with the files {name}" if name else "does not answer with lbgen's probe",
     )

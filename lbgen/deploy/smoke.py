@@ -47,7 +47,7 @@ def smoke_for(fleet: Fleet, path: str, model: str | None, secrets: Secrets) -> S
     """
     listener = fleet.listeners[0]
     if listener.tls and listener.tls.client_ca:
-        raise LbgenError(f"--smoke: listener {listener.name} asks for client certificates")
+        raise LbgenError(f"--smoke: listener {listener.name} requires client certificates")
     allowed = [client for client in fleet.clients if client.name in listener.auth.clients]
     key = secrets.resolve(allowed[0].keys[0]) if allowed else ""
     return Smoke(path, model or _first_model(fleet), key)
@@ -71,12 +71,12 @@ def smoke(fleet: Fleet, target: str, wanted: Smoke) -> str:
         ) as response:
             if response.status != HTTPStatus.OK:
                 said = response.read(300).decode(errors="replace")
-                raise LbgenError(f"the smoke request to {place} was answered {response.status}: {said}")
+                raise LbgenError(f"the smoke request to {place} got {response.status}: {said}")
             return f"smoke request to {wanted.path}: {_read(response, place, begin)}"
     except UnicodeError:
-        raise LbgenError(f"the smoke request to {place} cannot be sent: its key is no Latin-1") from None
+        raise LbgenError(f"the smoke request to {place} cannot be sent: its key is not Latin-1") from None
     except (OSError, HTTPException) as error:
-        raise LbgenError(f"the smoke request to {place} was not answered {reason_of(error)}") from None
+        raise LbgenError(f"the smoke request to {place} got no response {reason_of(error)}") from None
 
 
 def _body(wanted: Smoke) -> bytes | None:
@@ -109,7 +109,7 @@ def _read(response: HTTPResponse, place: str, begin: float) -> str:
         events, last = events + 1, line[5:].strip()
         first = first or time.monotonic() - begin
     if not events:
-        raise LbgenError(f"the smoke request to {place} was answered by a stream without events")
+        raise LbgenError(f"the smoke request to {place} got a stream without events")
     if place.partition("?")[0].endswith("/completions") and last != b"[DONE]":  # http.client sees no cut
-        raise LbgenError(f"the smoke request to {place} was answered by a stream that was cut")
+        raise LbgenError(f"the smoke request to {place} got an incomplete stream")
     return f"a stream of {events} events, the first after {first:.2f} s"

@@ -170,7 +170,7 @@ def _differing(
     by_name = {server.name: server.host for server in running}
     for name, entry in entries.items():
         if name not in by_name:
-            yield Difference(pool, name, "is in the fleet and does not run")
+            yield Difference(pool, name, "is in the fleet, but not running")
             continue
         host = by_name[name]
         if host.weight != entry.weight:
@@ -181,7 +181,7 @@ def _differing(
             yield Difference(pool, name, f"is in rotation, in the fleet it is {entry.state}")
     for name in by_name.keys() - entries.keys():
         if not discovers:
-            yield Difference(pool, name, "runs and is not in the fleet")
+            yield Difference(pool, name, "is running, but not in the fleet")
 
 
 def counted_status(target: str, metrics: Metrics, secrets: RealSecrets) -> CountedStatus | NoStatus:
@@ -196,7 +196,7 @@ def counted_status(target: str, metrics: Metrics, secrets: RealSecrets) -> Count
         return NoStatus(target, url, f"{url}: no answer from {title}: {said}")
     found = _STUB.search(text)
     if found is None:
-        return NoStatus(target, url, f"{url}: answers something else than {title}'s stub_status")
+        return NoStatus(target, url, f"{url}: does not answer with {title}'s stub_status")
     return CountedStatus(target, url, *map(int, found.groups()))
 
 

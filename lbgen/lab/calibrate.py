@@ -106,7 +106,7 @@ class Probing:
             streams = await self._together(number, SHORT_WORDS)
             begun = _begun_at_once(streams)
             if begun < number:
-                self.note(f"{number} requests at once: {begun} are served, the others wait")
+                self.note(f"{number} requests at once: {begun} are processed, the others wait")
                 return tuple(found), begun
             found.append(_point(number, streams))
             self.note(f"{number} at once: {found[-1].token_s * 1000:.2f} ms between tokens")
@@ -123,7 +123,7 @@ class Probing:
             streams = [await self._ask(length, 2, may_fail=True) for _ in range(REPEATS)]
             whole = [one for one in streams if one is not None]
             if not whole:
-                self.note(f"a prompt of {length} words is refused: no longer ones are tried")
+                self.note(f"a prompt of {length} words is refused: longer ones are not tried")
                 break
             best = min(whole, key=lambda one: one.first_s)
             found.append(Prompt(best.prompt_tokens, best.first_s))
@@ -144,7 +144,7 @@ class Probing:
         if _begun_at_once(streams) < number:
             return ()
         found = _point(number, streams)
-        self.note(f"{number} long ones at once: {found.token_s * 1000:.2f} ms between tokens")
+        self.note(f"{number} long prompts at once: {found.token_s * 1000:.2f} ms between tokens")
         return (found,)
 
     async def _together(self, number: int, words: int) -> list[Stream]:
@@ -178,10 +178,10 @@ class Probing:
         try:
             async with self._client.get(f"{self.url}/v1/models", headers=self.headers) as answer:
                 if answer.status != 200:
-                    raise LbgenError(f"{self.url}/v1/models: the engine answered {answer.status}")
+                    raise LbgenError(f"{self.url}/v1/models: the engine returned {answer.status}")
                 found = json.loads(await answer.read())["data"][0]["id"]
         except (aiohttp.ClientError, OSError, ValueError, KeyError, IndexError, TypeError) as error:
-            raise LbgenError(f"{self.url}/v1/models names no model ({_why(error)}): say --model") from None
+            raise LbgenError(f"{self.url}/v1/models lists no model ({_why(error)}): give --model") from None
         return str(found)
 
     async def _ask(self, prompt: str | int, tokens: int, *, may_fail: bool = False) -> Stream | None:
@@ -198,7 +198,7 @@ class Probing:
                     if may_fail:
                         return None
                     words = (await answer.read())[:200].decode(errors="replace")
-                    raise LbgenError(f"{self.url}: the engine answered {answer.status}: {words}")
+                    raise LbgenError(f"{self.url}: the engine returned {answer.status}: {words}")
                 found = await _stream(answer, begin, text)
         except (aiohttp.ClientError, OSError) as error:
             raise LbgenError(f"{self.url}: {_why(error)}") from None
@@ -223,7 +223,7 @@ async def _stream(answer: aiohttp.ClientResponse, begin: float, text: str) -> St
         if event.get("choices"):
             times.append(time.monotonic() - begin)
     if not times:
-        raise LbgenError(f"{answer.url}: no stream of tokens: the engine has to speak OpenAI's API")
+        raise LbgenError(f"{answer.url}: no stream of tokens: the engine must support OpenAI's API")
     tokens = usage.get("completion_tokens") or len(times)
     return Stream(times[0], times[-1], tokens, usage.get("prompt_tokens") or max(1, len(text) // 4))
 

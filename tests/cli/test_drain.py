@@ -27,7 +27,7 @@ def fleet(tmp_path: Path, targets: dict[str, object] | None = None, **pool: obje
     [
         ("chat/gpu-9", "pool chat has no server 'gpu-9': did you mean gpu-"),
         ("chad/gpu-0", "'chad' is not a pool of this fleet: did you mean chat?"),
-        ("gpu-0", "a server is named as POOL/SERVER, such as chat/gpu-0"),
+        ("gpu-0", "write POOL/SERVER, such as chat/gpu-0"),
     ],
 )
 @pytest.mark.parametrize("command", ["drain", "undrain"])
@@ -85,7 +85,7 @@ def test_json_and_the_text(lbgen, tmp_path):
             {"socket": str(one.path), "in_flight": 0, "uptime_s": 61, "error": None}
         ]
         assert "reloaded 61 s ago" in ended.err
-        assert "no other server of chat is up: the pool serves nobody now" in ended.err
+        assert "no other server of chat is up: the pool cannot serve requests now" in ended.err
         ended = lbgen("undrain", path, "chat/n", "--format", "json")
         [balancer] = json.loads(ended.out)["balancers"]
         assert balancer["status"] == "UP"
@@ -95,7 +95,7 @@ def test_another_server_that_is_up_goes_on_serving(lbgen, tmp_path):
     with FakeHaproxy(tmp_path / "s", n=Server(), other=Server()) as one:
         ended = lbgen("drain", fleet(tmp_path, {"haproxy": {"runtime_socket": str(one.path)}}), "chat/n")
     assert ended.code == 0, ended.err
-    assert "serves nobody" not in ended.err
+    assert "cannot serve requests" not in ended.err
 
 
 @pytest.mark.parametrize("state", ["down", "drain"])
@@ -103,7 +103,7 @@ def test_what_the_fleet_takes_out_cannot_be_put_back(lbgen, tmp_path, state):
     path = fleet(tmp_path, servers=["gpu-0:8000", {"address": "named:8000", "name": "n", "state": state}])
     ended = lbgen("undrain", path, "chat/n", "--socket", tmp_path / "s")
     assert ended.code == 2
-    assert f"the fleet itself says state: {state}" in ended.err
+    assert f"the fleet file has state: {state}" in ended.err
     assert "--set 'pools.chat.servers[1].state=up'" in ended.err
 
 
@@ -117,13 +117,13 @@ def test_bad_times(lbgen, tmp_path, option, text):
 def test_status_wants_something_to_ask(lbgen, tmp_path):
     ended = lbgen("status", fleet(tmp_path))
     assert ended.code == 2
-    assert "there is nothing to ask" in ended.err
+    assert "no source of status" in ended.err
 
 
 def test_status_of_nginx_takes_no_socket(lbgen, tmp_path):
     ended = lbgen("status", fleet(tmp_path), "-t", "nginx", "--socket", tmp_path / "s")
     assert ended.code == 2
-    assert "--socket is HAProxy's" in ended.err
+    assert "--socket is only for HAProxy" in ended.err
 
 
 def test_status_exit_codes(lbgen, tmp_path):
@@ -210,7 +210,7 @@ def test_what_ends_the_waiting_leaves_it_drained_and_says_so(tmp_path, number):
             process.send_signal(number)
             said = process.stderr.read()
         assert process.returncode == 130
-        assert "chat/n stays drained: 'lbgen undrain' takes it back" in said
+        assert "chat/n stays drained; 'lbgen undrain' puts it back into rotation" in said
         assert one.servers["n"].admin == 8
 
 

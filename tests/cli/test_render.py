@@ -62,7 +62,7 @@ def test_check_tells_whether_files_differ_and_writes_nothing(lbgen, smallest, tm
     lbgen("render", smallest, "-o", "out")
     ended = lbgen("render", smallest, "-o", "out", "--check")
     assert ended.code == 0
-    assert "nothing differs in out" in ended.err
+    assert "no differences in out" in ended.err
     path = tmp_path / "out/nginx/nginx.conf"
     path.write_text(path.read_text() + "# by hand\n")
     ended = lbgen("render", smallest, "-o", "out", "--check")

@@ -114,7 +114,7 @@ def test_the_way_back_from_a_reload_that_hangs_does_not_hang_again(
     before = (tmp_path / "nginx.conf").read_bytes()
     threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
     begin = time.monotonic()
-    with pytest.raises(LbgenError, match="interrupted\nrolled back: the old files are in place again, but"):
+    with pytest.raises(LbgenError, match="interrupted\nrolled back: the old files are restored, but"):
         said(job(tmp_path, "round_robin", reload=by_command("sleep 60")))
     assert time.monotonic() - begin < 20
     assert (tmp_path / "nginx.conf").read_bytes() == before
@@ -227,7 +227,7 @@ def test_what_ran_before_a_killed_apply_is_what_comes_back(tmp_path: Path) -> No
     write_files(tmp_path, killed.files)
     assert make_plan("nginx", tmp_path, killed.files).unfinished
 
-    with pytest.raises(LbgenError, match="reloading them failed, too"):
+    with pytest.raises(LbgenError, match="reloading them failed as well"):
         said(job(tmp_path, "random_two", reload=Reload("test", refusing)))
     assert (tmp_path / "nginx.conf").read_bytes() == before
     plan = make_plan("nginx", tmp_path, job(tmp_path).files)
@@ -235,7 +235,7 @@ def test_what_ran_before_a_killed_apply_is_what_comes_back(tmp_path: Path) -> No
     acts: list[int] = []
     lines = said(job(tmp_path, reload=Reload("test", lambda: acts.append(1))))
     assert acts, "the same files, and still a reload"
-    assert any("was stopped" in line for line in lines)
+    assert any("was interrupted" in line for line in lines)
     assert make_plan("nginx", tmp_path, job(tmp_path).files).is_empty
 
 
@@ -266,7 +266,7 @@ def test_a_full_disk_leaves_all_as_it_was(room: int, tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("version", "words"), [("1.26", "but the fleet is for 1.26"), ("1.22", "the candidate\n")]
+    ("version", "words"), [("1.26", "but the fleet is for 1.26"), ("1.22", "the new files\n")]
 )
 def test_apply_says_when_the_program_is_of_another_version(
     tmp_path: Path, version: str, words: str, capsys: pytest.CaptureFixture[str]
@@ -309,7 +309,7 @@ def test_a_smoke_request_that_fails_rolls_back(tmp_path: Path) -> None:
         raise LbgenError("no tokens")
 
     acts: list[int] = []
-    with pytest.raises(LbgenError, match=r"(?s)no tokens.*rolled back: the old files are in place again"):
+    with pytest.raises(LbgenError, match=r"(?s)no tokens.*rolled back: the old files are restored"):
         said(job(tmp_path, "round_robin", reload=Reload("test", lambda: acts.append(1)), smoke=smoke))
     assert (tmp_path / "nginx.conf").read_bytes() == before
     assert len(acts) == 2
@@ -367,9 +367,7 @@ def test_whatever_goes_wrong_is_rolled_back(tmp_path: Path, error: Exception) ->
         if (tmp_path / "nginx.conf").read_bytes() != before:
             raise error
 
-    with pytest.raises(
-        LbgenError, match=r"internal error: .*\nrolled back: the old files are in place again"
-    ):
+    with pytest.raises(LbgenError, match=r"internal error: .*\nrolled back: the old files are restored"):
         said(job(tmp_path, "round_robin", reload=Reload("here", act)))
     assert (tmp_path / "nginx.conf").read_bytes() == before
 
@@ -391,18 +389,18 @@ def test_a_pid_file_that_names_no_process(tmp_path: Path, text: str) -> None:
 def test_a_mark_of_somebody_else_is_named(tmp_path: Path, text: str) -> None:
     said(job(tmp_path))
     (tmp_path / ".lbgen-backup/unfinished.json").write_text(text)
-    with pytest.raises(LbgenError, match=r"unfinished.json: lbgen did not write this"):
+    with pytest.raises(LbgenError, match=r"unfinished.json: not written by lbgen"):
         said(job(tmp_path, "round_robin"))
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--to", "fleet.yaml"], "name the folder of nginx's files, or the nginx.conf in it"),
-        (["--to", "etc/my.conf"], "name the folder of nginx's files, or the nginx.conf in it"),
-        (["--to", " "], "--to names no folder"),
-        (["--to", "etc", "--reload", " "], "--reload names no command"),
-        (["--to", "etc", "--smoke", "/é"], "--smoke /é: is the path of a request"),
+        (["--to", "fleet.yaml"], "give the folder of nginx's files, or the nginx.conf in it"),
+        (["--to", "etc/my.conf"], "give the folder of nginx's files, or the nginx.conf in it"),
+        (["--to", " "], "--to is empty"),
+        (["--to", "etc", "--reload", " "], "--reload is empty"),
+        (["--to", "etc", "--smoke", "/é"], "--smoke /é: not the path of a request"),
     ],
 )
 def test_wrong_usage_touches_nothing(
@@ -455,7 +453,7 @@ def test_nothing_is_started_where_another_program_answers(tmp_path: Path) -> Non
 @pytest.mark.parametrize("how", [{}, {"start": by_command("true", "start")}], ids=["nothing", "start"])
 def test_where_another_balancer_of_ours_runs_nothing_is_touched(tmp_path: Path, how: dict) -> None:
     """One of another target on the same port: its live probe names files that never lay here."""
-    with pytest.raises(RefusedError, match="another balancer that lbgen set up answers there"):
+    with pytest.raises(RefusedError, match="another balancer of lbgen is listening there"):
         said(job(tmp_path, runs_other=lambda names: "elsewhere" not in names, **how))
     assert not (tmp_path / "nginx.conf").exists()
 
@@ -476,7 +474,7 @@ def test_a_change_that_a_running_balancer_would_not_load_is_refused(tmp_path: Pa
 
 def test_files_that_do_not_run_are_no_success(tmp_path: Path) -> None:
     said(job(tmp_path))
-    with pytest.raises(RefusedError, match="the balancer runs others: name its reload with --reload"):
+    with pytest.raises(RefusedError, match="the balancer runs with older ones: reload it with --reload"):
         said(job(tmp_path, runs_other=lambda _: True))
 
 
@@ -485,7 +483,7 @@ def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         raise LbgenError("does not answer")
 
     start = by_command("true", "start")
-    with pytest.raises(LbgenError, match=r"does not answer\nrolled back: the new files are gone.*stop it"):
+    with pytest.raises(LbgenError, match=r"does not answer\nrolled back: the new files are removed.*stop it"):
         said(job(tmp_path, start=start, silent=lambda: True, verify=dead))
     assert not (tmp_path / "nginx.conf").exists()
     with pytest.raises(LbgenError, match="the start command failed"):
@@ -504,9 +502,12 @@ def test_where_nothing_listens_is_said_at_once(tmp_path: Path, capsys: pytest.Ca
     assert run([*words, "--reload", "true"]) == 2
     assert time.monotonic() - begin < 10
     said_so = capsys.readouterr().err
-    assert "nothing listened there before: where the balancer does not run yet, --start CMD" in said_so
-    assert "rolled back: the new files are gone" in said_so
+    assert (
+        "nothing listened there before: if the balancer is not running yet, start it with --start CMD"
+        in said_so
+    )
+    assert "rolled back: the new files are removed" in said_so
     assert run([*words, "--pid", str(tmp_path / "none.pid")]) == 2
-    assert "--start CMD starts it" in capsys.readouterr().err
+    assert "start it with --start CMD" in capsys.readouterr().err
     assert run([*words, "--start", " "]) == 2
-    assert "--start names no command" in capsys.readouterr().err
+    assert "--start is empty" in capsys.readouterr().err

@@ -116,11 +116,11 @@ def test_somebody_else_puts_it_back(tmp_path: Path) -> None:
             one.servers["a"].admin = 0
 
         outcome = drain([BySocket(str(one.path))], "chat", "a", timeout_s=20, report=report)
-    assert "put back by somebody else" in outcome.silent[0].error
+    assert "put back into rotation by another program or person" in outcome.silent[0].error
 
 
 def test_an_unknown_server_is_named_with_those_that_run(tmp_path: Path) -> None:
     with FakeHaproxy(tmp_path / "1", a=Server(), b=Server()) as one:
-        with pytest.raises(LbgenError, match="runs no server chat/c: pool chat has a, b"):
+        with pytest.raises(LbgenError, match="has no server chat/c: pool chat has a, b"):
             put_back(RuntimeSocket(str(one.path)), "chat", "c")
-        assert "runs no server chat/c" in drained(one, name="c").silent[0].error
+        assert "has no server chat/c" in drained(one, name="c").silent[0].error

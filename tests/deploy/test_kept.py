@@ -129,4 +129,4 @@ def test_without_an_answer_it_is_said_that_nothing_is_known(tmp_path: Path) -> N
         "haproxy", str(tmp_path / "nobody"), tmp_path / "haproxy.cfg", file(), file(), said.append
     ):
         pass
-    assert "what was drained at run time is not known" in said[0]
+    assert "cannot tell which servers were drained at run time" in said[0]

@@ -86,9 +86,9 @@ def test_obstacles(tmp_path: Path) -> None:
     one, two = inventory(pool("10.0.0.1:8000")), inventory(pool("10.0.0.[1-2]:8000"))
     assert "no answer" in obstacle(str(tmp_path / "nobody"), one, two)
     with FakeHaproxy(tmp_path / "s", **{"10.0.0.2": Server()}) as balancer:
-        assert "10.0.0.1 is in the file and does not run" in obstacle(str(balancer.path), one, two)
+        assert "10.0.0.1 is in the file, but not running" in obstacle(str(balancer.path), one, two)
     with FakeHaproxy(tmp_path / "t", **{"10.0.0.1": Server(), "10.0.0.2": Server()}) as balancer:
-        assert "10.0.0.2 still runs from before" in obstacle(str(balancer.path), one, two)
+        assert "10.0.0.2 still exists from before" in obstacle(str(balancer.path), one, two)
         assert obstacle(str(balancer.path), two, two) == ""
         balancer.servers["10.0.0.1"].weight = 7
         assert "10.0.0.1 runs with weight 7, in the file 1" in obstacle(str(balancer.path), two, two)

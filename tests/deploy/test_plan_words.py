@@ -69,7 +69,7 @@ CASES = {
     "clients.team-b.keys=[file:KEYS/b]": "client team-b: ",
     "clients.team-c={key: file:KEYS/d}": "client team-c: new",
     "targets={nginx: {connections: 65536}, haproxy: {max_connections: 99999}}":
-        "file systemd/lbgen.conf: changed, for you to install",
+        "file systemd/lbgen.conf: changed; install it yourself, see its first lines",
     "logs.level=error": "logs.level info → error",
 }  # fmt: skip
 
@@ -138,7 +138,7 @@ def test_an_edit_by_hand_is_told_apart_from_the_fleets_change(
     main.write_text(text.replace("10m", "11m"))
     said = plan("--set", "pools.big.queue.size=256")
     assert "pool big: queue.size 512 → 256" in said
-    assert f"{main.name} was not what this lbgen renders for the fleet beside it: " in said
+    assert f"{main.name} differed from what this version of lbgen renders for the fleet beside it: " in said
     assert "timeouts" not in said, "the fleet's own timeouts did not change"
 
 
@@ -164,7 +164,7 @@ def test_another_value_of_a_key_is_told_without_it(
 ) -> None:
     (tmp_path / "b").write_text("sk-rotated\n")
     said = plan("--exit-code", code=1)
-    assert "client team-b: keys: another value under the same reference" in said
+    assert "client team-b: keys: the value behind the reference changed" in said
     assert f"{target}: 1 change, a reload" in said
 
 
@@ -175,7 +175,7 @@ def test_the_fleet_beside_the_files_is_the_fleet(
     beside = tmp_path / "out" / target / "lbgen-fleet.yaml"
     assert "sk-secret" not in beside.read_text()
     assert run(["-q", "plan", str(beside), "-t", target, "--to", str(beside.parent)]) == 0
-    assert capsys.readouterr().out.startswith(f"{target}: the same configuration"), "but for its digest"
+    assert capsys.readouterr().out.startswith(f"{target}: no change in effect"), "but for its digest"
 
 
 def test_markdown_for_a_pull_request(plan: Callable[..., str]) -> None:
@@ -202,7 +202,7 @@ def test_keys_that_are_not_here_are_taken_as_they_are(
         run(["render", str(tmp_path / "fleet.yaml"), "-t", target, "-o", str(tmp_path / "out"), "--check"])
         == 0
     )
-    assert "taken as they are" in capsys.readouterr().err
+    assert "assumed to be up to date" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from lbgen.deploy.runtime.runtime_socket import Info, RuntimeSocket
 from lbgen.problems import LbgenError
 from tests.deploy.fake_haproxy import STATES, STATS, FakeHaproxy, Server
 
-ELSE = "answers something else than HAProxy's runtime socket"
+ELSE = "not HAProxy's runtime socket"
 NOISE = bytes(range(1, 256)) * 3
 
 

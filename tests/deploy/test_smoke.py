@@ -105,14 +105,14 @@ def test_another_path_is_asked_with_get() -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\nbusy", "was answered 503: busy"),
+        (b"HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\nbusy", "got 503: busy"),
         (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", "a stream without events"),
         (STREAM.replace(b'{"choices"', b'{"error"'), "streamed an error"),
         (
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 99\r\n\r\ndata: {}\n",
-            "a stream that was cut",
+            "an incomplete stream",
         ),
-        (b"", "was not answered"),
+        (b"", "got no response"),
     ],
 )
 def test_what_is_no_good_answer(answer: bytes, words: str) -> None:
@@ -169,7 +169,7 @@ def test_tls_with_the_listeners_name(tmp_path: Path) -> None:
 
 def test_a_listener_for_client_certificates_is_not_for_us() -> None:
     closed = factory.fleet(listeners=(factory.listener(tls=tls(client_ca="ca.pem")),))
-    with pytest.raises(LbgenError, match="asks for client certificates"):
+    with pytest.raises(LbgenError, match="requires client certificates"):
         smoke_for(closed, "/v1/completions", None, Secrets())
 
 

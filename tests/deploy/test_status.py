@@ -54,7 +54,7 @@ def test_a_server_in_text_and_json(tmp_path: Path) -> None:
 def test_a_server_that_is_never_checked_is_told(tmp_path: Path) -> None:
     status = asked(tmp_path, inventory(), check="UNK,")._replace(pools={"chat": RunningPool(0, 0, 0)})
     assert [server.name for server in status.unchecked] == ["10.0.0.1"]
-    assert "10.0.0.1 is not checked: no health check of it has finished" in text_of(status)
+    assert "10.0.0.1 has no finished health check" in text_of(status)
     assert value_of(status)["pools"][0]["servers"][0]["unchecked"] is True
 
 
@@ -74,7 +74,7 @@ def test_the_table_and_what_differs(tmp_path: Path) -> None:
     assert found == [
         "10.0.0.1 runs with weight 5, in the file 2",
         "10.0.0.1 was drained at run time",
-        "x runs and is not in the file",
+        "x is running, but not in the file",
     ]
 
 
@@ -95,7 +95,7 @@ def test_empty_places_are_counted_and_not_listed(tmp_path: Path) -> None:
     assert isinstance(status, RuntimeStatus)
     text = text_of(status._replace(pools={"chat": RunningPool(0, 0, 0)}))
     assert text.count("\n  x ") == 1, "as a difference only"
-    assert "places for servers that are not discovered: 1" in text
+    assert "free slots for discovered servers: 1" in text
 
 
 def test_a_place_where_nobody_answers(tmp_path: Path) -> None:
@@ -152,4 +152,4 @@ def test_somebody_else_on_the_metrics_port() -> None:
     with web(lambda _: (200, "hello")) as metrics:
         status = counted_status("nginx", metrics, RealSecrets({"PASSWORD": "pw"}))
     assert isinstance(status, NoStatus)
-    assert "something else than NGINX's stub_status" in status.error
+    assert "does not answer with NGINX's stub_status" in status.error

@@ -59,7 +59,7 @@ def test_prompts_that_are_refused_end_the_longer_ones(with_lab):
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/completions"])
 @pytest.mark.parametrize(
-    ("fault", "says"), [({"kind": "status", "status": 503}, "answered 503"), ({"kind": "reset"}, "")]
+    ("fault", "says"), [({"kind": "status", "status": 503}, "returned 503"), ({"kind": "reset"}, "")]
 )
 def test_an_engine_that_fails_is_named(with_lab, fault, says, path):
     async def run(lab):
@@ -96,5 +96,5 @@ def test_an_engine_that_closes_kept_connections():
 
 
 def test_nobody_there():
-    with pytest.raises(LbgenError, match="say --model"):
+    with pytest.raises(LbgenError, match="give --model"):
         asyncio.run(probing("http://127.0.0.1:1").run())

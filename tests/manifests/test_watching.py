@@ -258,10 +258,10 @@ def test_a_fleet_without_metrics_is_refused(lbgen, smallest, form):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--as", "grafana", "--first-token", "2s"), "--first-token is for --as prometheus"),
+        (("--as", "grafana", "--first-token", "2s"), "--first-token is only for --as prometheus"),
         (("--as", "prometheus", "--first-token", "soon"), "--first-token: "),
-        (("--as", "prometheus", "--image", "haproxy=x"), "--image is for what runs the files"),
-        (("--as", "prometheus", "--part", "http"), "leave --part out"),
+        (("--as", "prometheus", "--image", "haproxy=x"), "--image has no meaning with --as"),
+        (("--as", "prometheus", "--part", "http"), "omit --part"),
     ],
 )
 def test_contradictions_are_refused(lbgen, smallest, words, said):

@@ -101,7 +101,10 @@ def test_of_haproxy_only_lines_with_addresses_change(tmp_path: Path) -> None:
         21: "    server x 127.0.0.1:1 ssl verify none",
     }
     assert said == [
-        "trial: old.conf:21:5: nobody answers at api.example.org:443, which is no server of the pool chat"
+        (
+            "trial: old.conf:21:5: nothing is listening on api.example.org:443, "
+            "which is not a server of the pool chat"
+        )
     ]
 
 
@@ -169,7 +172,7 @@ def test_a_part_stands_in_an_http_block_and_it_is_said(tmp_path: Path) -> None:
 def test_servers_with_other_addresses_are_taken_in_order_and_it_is_said(tmp_path: Path) -> None:
     found, said = read(tmp_path, HAPROXY.replace("gpu-0", "10.0.0.1").replace("GPU-1", "10.0.0.2"))
     assert found.servers == {"10.0.0.1:8000": "gpu-0", "10.0.0.2:8000": "gpu-1"}
-    assert "are taken in order: 10.0.0.1:8000 as gpu-0, 10.0.0.2:8000 as gpu-1" in said[0]
+    assert "are assigned in order: 10.0.0.1:8000 as gpu-0, 10.0.0.2:8000 as gpu-1" in said[0]
 
 
 def test_requests_enter_where_they_are_led_to_the_pool(tmp_path: Path) -> None:
@@ -185,12 +188,12 @@ def test_certificates_that_are_not_here(tmp_path: Path) -> None:
     text = NGINX.replace(
         "listen 80;", "listen 443 ssl;\nssl_certificate a.pem; ssl_certificate_key a.key;\nssl_dhparam d;"
     )
-    with pytest.raises(LbgenError, match=r"not here .*: a\.pem \(\S+old\.conf:13:1\), a\.key .*--stand-ins"):
+    with pytest.raises(LbgenError, match=r"missing .*: a\.pem \(\S+old\.conf:13:1\), a\.key .*--stand-ins"):
         read(tmp_path, text)
     found, said = read(tmp_path, text, stand_ins=True)
     assert "ssl_certificate_key /trial/mock.pem;" in moved(found).text
     assert "ssl_dhparam" not in moved(found).text
-    assert any("made-up certificates for a.pem" in one for one in said)
+    assert any("generated certificates for a.pem" in one for one in said)
     for name in ("a.pem", "a.key", "d"):
         (tmp_path / name).write_text(throwaway_bundle())
     assert f"ssl_certificate_key {tmp_path}/a.key;" in moved(read(tmp_path, text)[0]).text
@@ -204,7 +207,7 @@ def test_certificates_that_are_not_here(tmp_path: Path) -> None:
         ("location / { proxy_pass http://a; }\n", "old.conf:1:1: a part of a server block"),
         (
             "server {\n auth_basic_user_file gone.htpasswd;\n proxy_pass http://gpu-0:8000; }\n",
-            "old.conf:2:2: gone.htpasswd is not here",
+            "old.conf:2:2: gone.htpasswd is missing",
         ),
         ("Hello\n", "neither an NGINX nor a HAProxy configuration"),
         ("server { root /srv; }\n", "none of its servers is one of the pool chat: it calls none"),

@@ -65,7 +65,7 @@ def _refused(*words: str) -> str:
 def test_bad_options_are_explained() -> None:
     assert "no fault is called 'nope': one of status, hang" in _refused("--port", "0", "--fault", "nope")
     assert "'x' is not a number, which slow wants" in _refused("--port", "0", "--fault", "slow:x")
-    assert "--certificate is for --tls-port" in _refused("--port", "0", "--certificate", "x.pem")
+    assert "--certificate needs --tls-port" in _refused("--port", "0", "--certificate", "x.pem")
     gone = ("--port", "0", "--tls-port", "0", "--certificate", "/nowhere.pem")
     assert "/nowhere.pem: no certificate with its key: No such file" in _refused(*gone)
 

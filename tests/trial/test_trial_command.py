@@ -135,7 +135,7 @@ def test_certificates_that_are_not_here(bench: Bench) -> None:
     bench.fleet(_tls(bench))
     done = bench.run(*SHORT)
     assert done.returncode == 2
-    assert f"{bench.folder}/c.pem, {bench.folder}/k.pem; try it with made-up ones: --stand-ins" in done.stderr
+    assert f"{bench.folder}/c.pem, {bench.folder}/k.pem; use generated ones with --stand-ins" in done.stderr
     assert bench.left() == []
 
 

@@ -58,7 +58,7 @@ def _serve(console: Console, fleet: Fleet, options: dict[str, Any]) -> None:
         raise LbgenError(f"lbgen agent needs the package {error.name}: pip install 'lbgen[agent]'") from None
     asking = [(pool, by) for pool in shared_out(fleet).pools if (by := kv_of(pool))]
     if not asking:
-        raise LbgenError("no pool of this fleet has the strategy kv_cache, so there is nothing to watch")
+        raise LbgenError("no pool of this fleet has the strategy kv_cache: the agent has nothing to do")
     watched = tuple(one for pool, _ in asking for one in _watched(pool))
     checks = _address(options["listen"], "--listen") or Address("127.0.0.1", _port(by for _, by in asking))
     status = _address(options["status"], "--status")
@@ -71,7 +71,7 @@ def _serve(console: Console, fleet: Fleet, options: dict[str, Any]) -> None:
     agent = Agent(watched, gauged, _interval(options["interval"]))
 
     def started() -> None:
-        console.note(f"lbgen agent: watching {len(watched)} servers, answering on {checks}")
+        console.note(f"lbgen agent: watching {len(watched)} servers, listening on {checks}")
 
     try:
         asyncio.run(run(agent, checks, status, started))
@@ -87,7 +87,7 @@ def _watched(pool: Pool) -> list[Watched]:
     metrics = ENGINES[pool.engine].metrics
     if metrics is None or not metrics.running:
         raise LbgenError(
-            f"pool {pool.name}: {ENGINES[pool.engine].title} does not tell how many requests run"
+            f"pool {pool.name}: {ENGINES[pool.engine].title} does not report the number of requests in flight"
         )
     scheme = "https" if pool.tls else "http"
     tls = _tls(pool.tls) if pool.tls else None
@@ -118,7 +118,7 @@ def _tls(wanted: ServerTls) -> TlsWords:
 def _port(chosen: Iterable[KvParameters]) -> int:
     ports = {by.agent_port for by in chosen}
     if len(ports) > 1:
-        raise LbgenError("the pools name different agent_ports: one agent answers on one port")
+        raise LbgenError("the pools have different values of agent_port: an agent listens on one port")
     return ports.pop()
 
 
@@ -135,5 +135,5 @@ def _interval(text: str) -> float:
     except ValueError as error:
         raise click.UsageError(f"--interval: {error}") from None
     if not 0.1 <= seconds <= 5:
-        raise click.UsageError("--interval: is from 100ms to 5s")
+        raise click.UsageError("--interval must be from 100ms to 5s")
     return seconds

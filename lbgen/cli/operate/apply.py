@@ -174,7 +174,7 @@ def _carry_out(console: Console, job: Job, form: str) -> int:
     try:
         plan = apply(job, console.note)
     except RefusedError as error:
-        console.error(f"refused, nothing was touched: {error}")
+        console.error(f"refused, nothing was changed: {error}")
         _as_json(console, form, {"target": job.target, "outcome": "refused", "message": str(error)})
         return 1
     except (LbgenError, OSError) as error:
@@ -208,7 +208,7 @@ def _checked(fleet: Fleet, target: str, main: Path, templates: Path | None) -> P
     named, to = fleet.target(target).directory, main.parent.parent.resolve()
     if TARGETS[target].abilities.watches and Path(named).resolve() != to:
         raise RefusedError(
-            f"the files name each other in {named}, and --to is {to}: write targets.{target}.directory: {to}"
+            f"the files refer to {named}, but --to is {to}: set targets.{target}.directory: {to}"
         )
     whole = TARGETS[target].checks.whole(fleet, main.parent)
     if whole is not fleet:
@@ -220,13 +220,14 @@ def _checked(fleet: Fleet, target: str, main: Path, templates: Path | None) -> P
 def _check(settings: TargetSettings, choice: Choice, main: Path) -> str:
     """Let the real checker see the candidate and say how it went; raises `RefusedError` with its words."""
     if choice.mode == "none" and settings.name not in choice.named:
-        return "the candidate is not checked: --binary none"
+        return "the new files are not checked (--binary none)"
     try:
         found = find(settings.name, settings.version, choice, lambda _: None)
     except NoProgramError as error:
         raise RefusedError(
-            f"the candidate cannot be checked by {settings.name}: {error}; name the program that runs here "
-            f"with --binary {settings.name}=PATH (or =docker://IMAGE), its version with --target-version"
+            f"the new files cannot be checked with {settings.name}: {error}; give the program that runs"
+            f" here with --binary {settings.name}=PATH (or =docker://IMAGE), its version with"
+            " --target-version"
         ) from None
     # In a container it sees the target's folder, too: the candidate's links lead there.
     folder = main.resolve().parent.parent
@@ -235,10 +236,10 @@ def _check(settings: TargetSettings, choice: Choice, main: Path) -> str:
     )
     if finished.code != 0:
         said = in_users_words(finished.output.strip(), main)
-        raise RefusedError(f"{settings.name} {found.version} refuses the candidate:\n{said}")
+        raise RefusedError(f"{settings.name} {found.version} refuses the new files:\n{said}")
     if not found.program.in_container:
         _refuse_taken(main)
-    line = f"{settings.name} {found.version} accepts the candidate{differs(found.version, settings.version)}"
+    line = f"{settings.name} {found.version} accepts the new files{differs(found.version, settings.version)}"
     here = version_here(settings.name, choice)
     return line if here in {None, found.version} else f"{line}; installed here is {here}"
 

@@ -29,10 +29,12 @@ def smoke_of(fleet: Fleet, settings: TargetSettings, wanted: Wanted) -> Callable
     if path is None:
         return list
     if not path.startswith("/") or not path.isascii() or not path.isprintable() or " " in path:
-        raise click.UsageError(f"--smoke {path}: is the path of a request, such as /v1/chat/completions")
+        raise click.UsageError(f"--smoke {path}: not the path of a request, such as /v1/chat/completions")
     ways = (wanted.reload, wanted.start, wanted.pid, wanted.master_socket, settings.runtime_socket)
     if not any(ways):
-        raise click.UsageError("--smoke asks the new workers: say how to reload, with --reload for one")
+        raise click.UsageError(
+            "--smoke sends a request to the new workers: it needs --reload, --pid, --master-socket or --start"
+        )
     request = smoke_for(fleet, path, wanted.smoke_model, RealSecrets())
     return lambda: [smoke(fleet, settings.name, request)]
 
@@ -40,14 +42,14 @@ def smoke_of(fleet: Fleet, settings: TargetSettings, wanted: Wanted) -> Callable
 def start_of(wanted: Wanted) -> Reload | None:
     """Return how `--start` starts the balancer; raises `click.UsageError` for an empty command."""
     if wanted.start is not None and not wanted.start.strip():
-        raise click.UsageError("--start names no command: is a variable of the shell empty?")
+        raise click.UsageError("--start is empty: is a shell variable not set?")
     return None if wanted.start is None else by_command(wanted.start, "start")
 
 
 def reload_of(target: str, wanted: Wanted) -> Reload | None:
     """Return the way to reload that was named, if any; raises `click.UsageError` for two, or an empty one."""
     if sum(value is not None for value in (wanted.reload, wanted.pid, wanted.master_socket)) > 1:
-        raise click.UsageError("--reload, --pid and --master-socket are three ways of one thing: give one")
+        raise click.UsageError("--reload, --pid and --master-socket exclude each other: give one of them")
     if wanted.reload is not None:
         if not wanted.reload.strip():
             raise click.UsageError("--reload names no command: is a variable of the shell empty?")
@@ -56,7 +58,7 @@ def reload_of(target: str, wanted: Wanted) -> Reload | None:
         return by_pid_file(target, Path(wanted.pid))
     if wanted.master_socket is not None and not TARGETS[target].program.master_socket:
         able = [one.title for one in TARGETS.values() if one.program.master_socket]
-        raise click.UsageError(f"--master-socket is {' or '.join(able)}'s")
+        raise click.UsageError(f"--master-socket is only for {' or '.join(able)}")
     return by_master_socket(wanted.master_socket) if wanted.master_socket is not None else None
 
 
@@ -64,5 +66,5 @@ def share_of(text: str) -> float:
     """Return the share that a text such as ``50%`` means; raises `click.UsageError`."""
     number = text.removesuffix("%")
     if not number.isdecimal() or int(number) > 100:
-        raise click.UsageError(f"--max-change {text}: is a whole number of percent, such as 30%")
+        raise click.UsageError(f"--max-change {text}: not a whole number of percent, such as 30%")
     return int(number) / 100

@@ -64,7 +64,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
         )
     except KeyboardInterrupt:
         progress.end()
-        console.note(f"{named} stays drained: 'lbgen undrain' takes it back")
+        console.note(f"{named} stays drained; 'lbgen undrain' puts it back into rotation")
         raise
     progress.end()
     _say_what_is_not_seen(console, fleet, outcome)
@@ -85,8 +85,8 @@ def _say_what_is_not_seen(console: Console, fleet: Fleet, outcome: Outcome) -> N
         age = math.inf if one.uptime_s is None else one.uptime_s + outcome.waited_s
         if not one.error and age < max(limits, default=0):
             console.note(
-                f"{one.place}: HAProxy was started or reloaded {age:.0f} s ago: what a process from before a "
-                "reload still finishes is not counted"
+                f"{one.place}: HAProxy was started or reloaded {age:.0f} s ago: requests that an older"
+                " process is still finishing are not counted"
             )
 
 
@@ -95,8 +95,8 @@ def _told(console: Console, named: Named, outcome: Outcome, form: str) -> int:
         console.error(one.error)
     if outcome.in_flight:
         console.error(
-            f"{named} still has {_requests(outcome.in_flight)} in flight after {outcome.waited_s:.0f} s; "
-            "it stays drained, and 'lbgen undrain' takes it back"
+            f"{named} still has {_requests(outcome.in_flight)} in flight after {outcome.waited_s:.0f} s;"
+            " it stays drained; 'lbgen undrain' puts it back into rotation"
         )
     done = not outcome.in_flight and not outcome.silent
     if form == "json":
@@ -141,7 +141,7 @@ class Progress:
         if not self._warned and any(one.last for one in outcome.seen):
             self._warned = True
             self._console.note(
-                f"no other server of {self._named.pool.name} is up: the pool serves nobody now"
+                f"no other server of {self._named.pool.name} is up: the pool cannot serve requests now"
             )
         line = f"{self._named}: {_requests(outcome.in_flight)} in flight"
         if self._terminal:

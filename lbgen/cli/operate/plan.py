@@ -105,7 +105,9 @@ def _plan(console: Console, fleet: Fleet, folder: Path, templates: Path | None) 
     )
     if secrets.missing:
         names = ", ".join(str(secret) for secret in secrets.missing)
-        console.note(f"not available here: {names}; files that hold secrets are taken as they are")
+        console.note(
+            f"not available here: {names}; the existing files with secrets are assumed to be up to date"
+        )
     plan = make_plan(
         settings.name,
         folder,
@@ -134,7 +136,7 @@ def _kept(console: Console, settings: TargetSettings, plan: Plan) -> tuple[Kept,
     try:
         return kept(settings.runtime_socket, read(main.old), read(main.new))
     except LbgenError as error:
-        console.detail(f"what is drained at run time is not known: {error}")
+        console.detail(f"cannot tell which servers are drained at run time: {error}")
         return ()
 
 
@@ -153,13 +155,13 @@ def folder_of(path: str, target: str) -> Path:
     """
     place, main = Path(path), TARGETS[target].main_file
     if not path.strip():
-        raise click.UsageError("--to names no folder: is a variable of the shell empty?")
+        raise click.UsageError("--to is empty: is a shell variable not set?")
     if place.is_dir():
         return place
     if place.name == main:
         return place.parent
     if place.suffix in {Path(one.main_file).suffix for one in TARGETS.values()} or place.exists():
-        raise click.UsageError(f"--to {path}: name the folder of {target}'s files, or the {main} in it")
+        raise click.UsageError(f"--to {path}: give the folder of {target}'s files, or the {main} in it")
     return place
 
 
@@ -191,7 +193,7 @@ def _summary(plan: Plan) -> str:
     way = "a restart" if TARGETS[plan.target].abilities.watches else "a reload"
     ending = way if plan.reload else "no reload needed"
     if not number:
-        return "the same configuration, written otherwise: comments, or the digest that files name"
+        return "no change in effect: only comments, or the digest in the files"
     return f"{number} change{'s' if number != 1 else ''}, {ending}"
 
 

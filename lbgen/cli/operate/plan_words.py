@@ -18,7 +18,7 @@ NAMED = 8
 """How many servers that change alike are named."""
 _LONGEST = 60
 """Characters of a value that are shown."""
-_WHAT_DIFFERS = {"settings": "other settings", "sections": "listeners and everything else outside the pools"}
+_WHAT_DIFFERS = {"settings": "other settings", "sections": "settings outside the pools, such as listeners"}
 """Words for the parts of a file that no fleet explains; any other is the file's own name."""
 
 
@@ -63,7 +63,7 @@ def _line(change: Change, servers: list[str]) -> str:
     if change.attribute is None:
         return scope + _whole(change)
     if change.attribute == UNFINISHED:
-        return "an apply was stopped before it took effect: a reload makes up for it"
+        return "a previous apply was interrupted before it took effect: a reload is needed"
     if change.attribute.startswith(FILES):
         return scope + _of_file(change.attribute.removeprefix(FILES), change)
     top, _, rest = change.attribute.partition(".")
@@ -88,8 +88,8 @@ def _of_file(name: str, change: Change) -> str:
         counts = _counted(change.after)
         if what:
             return f"{what}: {counts}"
-        return f"{name} was not what this lbgen renders for the fleet beside it: {counts} to make it so"
-    installed = ", for you to install: its first lines say how" if name == DROP_IN else ""
+        return f"{name} differed from what this version of lbgen renders for the fleet beside it: {counts}"
+    installed = "; install it yourself, see its first lines" if name == DROP_IN else ""
     return f"file {name}: {'new' if change.kind == 'added' else change.kind}{installed}"
 
 
@@ -105,7 +105,7 @@ def _value(change: Change, key: str) -> str:
     if not key:
         return {"added": "new", "removed": "removed"}.get(change.kind, "changed")
     if change.before is None and change.after is None:
-        return f"{key}: another value under the same reference"
+        return f"{key}: the value behind the reference changed"
     if change.kind == "added":
         return f"+ {key} {_shown(change.after)}"
     if change.kind == "removed":

@@ -127,7 +127,7 @@ def command(
     understood = usable_fleet(console, loaded, request, each=True)
     if wanted.part == "all-in-one" and not _one_file(understood):
         able = ", ".join(f"-t {name}" for name, one in TARGETS.items() if one.abilities.one_file)
-        raise click.UsageError(f"--part all-in-one is for targets whose files are many otherwise: {able}")
+        raise click.UsageError(f"--part all-in-one is only for targets with several files: {able}")
     if wanted.output is None:
         return _print(console, understood, wanted)
     work = _look if wanted.looks_only else _write
@@ -140,23 +140,25 @@ def _one_file(fleet: Fleet) -> bool:
 
 def _refuse_contradictions(wanted: Wanted, request: FleetRequest) -> None:
     if wanted.form != "files" and wanted.part != "all":
-        raise click.UsageError(f"--as {wanted.form} takes a whole configuration: leave --part out")
+        raise click.UsageError(f"--as {wanted.form} needs a complete configuration: omit --part")
     if wanted.network is not None and wanted.form != "compose":
-        raise click.UsageError("--network is for --as compose")
+        raise click.UsageError("--network is only for --as compose")
     if wanted.first_token is not None and wanted.form != "prometheus":
-        raise click.UsageError("--first-token is for --as prometheus")
+        raise click.UsageError("--first-token is only for --as prometheus")
     if wanted.images and wanted.form in {"files", "terraform", *WATCHING}:
-        raise click.UsageError(f"--image is for what runs the files, and --as {wanted.form} is not")
+        raise click.UsageError(f"--image has no meaning with --as {wanted.form}")
     if wanted.form == "terraform" and (wanted.output is not None or "-" in request.names):
-        raise click.UsageError("--as terraform reads the query from standard input and prints: no -o, no '-'")
+        raise click.UsageError(
+            "--as terraform reads the query from standard input and prints the result: omit -o and '-'"
+        )
     if wanted.format == "json" and wanted.output is None:
-        raise click.UsageError("--format json lists the files of a folder: say which with -o DIR")
+        raise click.UsageError("--format json lists the files of a folder: give it with -o DIR")
     if wanted.format == "json" and wanted.diff:
-        raise click.UsageError("--format json lists which files differ, --diff prints how: ask for one")
+        raise click.UsageError("--format json and --diff exclude each other: give one of them")
     if wanted.output is not None and not wanted.output.strip():
-        raise click.UsageError("-o names no directory: is a variable of the shell empty?")
+        raise click.UsageError("-o is empty: is a shell variable not set?")
     if wanted.looks_only and wanted.output is None:
-        raise click.UsageError("--check and --diff compare with files on disk: say which with -o DIR")
+        raise click.UsageError("--check and --diff compare with files on disk: give their folder with -o DIR")
 
 
 def _query() -> list[str]:
@@ -232,13 +234,15 @@ def _look(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> in
         changes += compare(folder, _render(console, fleet, settings.name, wanted, secrets, settle))
     if secrets.missing:
         names = ", ".join(str(secret) for secret in secrets.missing)
-        console.note(f"not available here: {names}; files that hold secrets are taken as they are")
+        console.note(
+            f"not available here: {names}; the existing files with secrets are assumed to be up to date"
+        )
     differing = [change for change in changes if change.kind != "same"]
     if wanted.diff and differing:
         console.result(printable(diff(differing)))
     report_files(console, changes, wanted.format, FOUND, {})
     if not differing:
-        console.note(f"nothing differs in {directory}")
+        console.note(f"no differences in {directory}")
     return 1 if wanted.check and differing else 0
 
 
@@ -280,6 +284,8 @@ def _images(texts: tuple[str, ...]) -> dict[str, str]:
     for text in texts:
         target, equals, image = text.partition("=")
         if not equals or not image or target not in TARGETS:
-            raise click.UsageError(f"--image {text}: say for which target, as in {next(iter(TARGETS))}=IMAGE")
+            raise click.UsageError(
+                f"--image {text}: give the target as well, such as {next(iter(TARGETS))}=IMAGE"
+            )
         images[target] = image
     return images

@@ -54,7 +54,7 @@ def named_server(fleet: Fleet, which: str) -> Named:
     """Return the server that POOL/SERVER names; raises `LbgenError` with the nearest one."""
     name, slash, server_name = which.partition("/")
     if not slash:
-        raise click.UsageError(f"'{which}': a server is named as POOL/SERVER, such as {_example(fleet)}")
+        raise click.UsageError(f"'{which}': write POOL/SERVER, such as {_example(fleet)}")
     pools = [pool.name for pool in fleet.pools]
     if name not in pools:
         raise LbgenError(f"{which}: '{name}' is not a pool of this fleet: {nearest(name, pools)}")
@@ -107,7 +107,7 @@ def _no_socket(fleet: Fleet) -> str:
 def edit(fleet: Fleet, named: Named, state: str) -> str:
     """Return the edit of the fleet file that gives the server a state."""
     if named.server is None:
-        return "a server that was discovered while running has no entry in the fleet"
+        return "a server that was discovered at run time has no entry in the fleet"
     return state_edit(fleet, named.pool, named.server, state)
 
 

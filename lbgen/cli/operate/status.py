@@ -97,12 +97,13 @@ def _question(fleet: Fleet, request: FleetRequest, wanted: Wanted) -> Callable[[
     asked = _asked(fleet, request, sockets, only=bool(wanted.sockets))
     if not asked:
         ways = [
-            *(f"{one.title} tells what runs on its runtime socket (--socket, or targets.{name}.runtime_socket"
-              " in the fleet)" for name, one in TARGETS.items() if one.abilities.runtime_socket),
+            *(f"{one.title} reports its servers on the runtime socket (--socket, or"
+              f" targets.{name}.runtime_socket in the fleet)"
+              for name, one in TARGETS.items() if one.abilities.runtime_socket),
             *(f"{one.title} on the fleet's metrics listener" for one in TARGETS.values()
               if one.abilities.metrics_status),
         ]  # fmt: skip
-        raise LbgenError(f"there is nothing to ask: {', '.join(ways)}")
+        raise LbgenError(f"no source of status: {', '.join(ways)}")
     return lambda: (answer for one in asked for answer in one())
 
 
@@ -146,7 +147,7 @@ def _with_sockets(fleet: Fleet) -> str:
         if TARGETS[one.name].abilities.runtime_socket:
             return one.name
     able = next(one for one in TARGETS.values() if one.abilities.runtime_socket)
-    raise click.UsageError(f"--socket is {able.title}'s, and {able.name} is not among the targets (-t)")
+    raise click.UsageError(f"--socket is only for {able.title}, which is not among the targets (-t)")
 
 
 def _counted(target: str, metrics: Metrics) -> Iterator[Answer]:
@@ -209,5 +210,5 @@ def _code(answers: list[Answer], wanted: Wanted) -> int:
 def _interval(text: str) -> float:
     interval = seconds("--interval", text)
     if interval < 0.1:
-        raise click.UsageError("--interval: is 100ms or more")
+        raise click.UsageError("--interval must be at least 100ms")
     return interval

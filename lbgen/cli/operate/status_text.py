@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lbgen.deploy.runtime.running import RunningServer
     from lbgen.deploy.status import CountedStatus, WatchedServer
 
-_UNCHECKED = "is not checked: no health check of it has finished since HAProxy started"
+_UNCHECKED = "has no finished health check since HAProxy started"
 _HEAD = ("", "state", "weight", "in flight", "queued", "req/s", "last check")
 _WATCHED_HEAD = ("", "state", "weight", "in flight", "requests", "failed", "last check")
 _STATES = {"drain": "drained"}
@@ -142,7 +142,7 @@ def _runtime(status: RuntimeStatus) -> str:
         lines += [f"  {one.name} {_UNCHECKED}" for one in status.unchecked if one.pool == name]
         free = len(status.of(name)) - len(servers)
         if free:
-            lines.append(f"  places for servers that are not discovered: {free}")
+            lines.append(f"  free slots for discovered servers: {free}")
     return "\n".join(lines)
 
 
@@ -169,10 +169,10 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 def _counted(status: CountedStatus) -> str:
     title = TARGETS[status.target].title
     return (
-        f"{status.target} at {status.place}: {status.writing - 1} requests in flight, {status.active} open "
-        f"connections ({status.reading} sending a request, {status.waiting} idle), {status.requests} "
-        "requests since its start\n"
-        f"Open-source {title} counts nothing by server: whom a request went to is in its access log."
+        f"{status.target} at {status.place}: {status.writing - 1} requests in flight, {status.active}"
+        f" open connections ({status.reading} sending a request, {status.waiting} idle), {status.requests}"
+        f" requests since start\nOpen-source {title} has no counters per server: the access log tells which"
+        " server a request went to."
     )
 
 

@@ -54,8 +54,8 @@ def command(
 def _refuse_what_the_fleet_says(fleet: Fleet, named: Named) -> None:
     if named.server and named.server.state is not State.UP:
         raise LbgenError(
-            f"{named}: the fleet itself says state: {named.server.state}, so it stays out of rotation; "
-            f"change that and apply it:\n{edit(fleet, named, 'up')}"
+            f"{named}: the fleet file has state: {named.server.state}, so the server stays out of"
+            f" rotation; change it and apply:\n{edit(fleet, named, 'up')}"
         )
 
 
@@ -70,5 +70,8 @@ def _put_back(balancer: BySocket | Watcher, named: Named) -> dict[str, str | Non
 def _words(one: dict[str, str | None], named: Named, *, alone: bool) -> str:
     where = "" if alone else f"{one['socket']}: "
     if str(one["status"]).startswith("DOWN"):
-        return f"{where}{named}: no longer drained, but its check fails ({one['check']}): it gets no requests"
+        return (
+            f"{where}{named}: no longer drained, but its health check fails ({one['check']}): it gets no"
+            " requests"
+        )
     return f"{where}{named}: back in rotation"

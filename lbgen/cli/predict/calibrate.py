@@ -84,7 +84,7 @@ def command(console: Console, /, **options: Any) -> None:  # noqa: ANN401 - clic
     probes = asyncio.run(probing.run())
     found = fitted(probes, like)
     if probing.stopped:
-        console.note("the time limit was reached before all probes were made")
+        console.note("the time limit was reached before all measurements were made")
     text = profile_text(found, _notes(probing, probes, like))
     if wanted.output is None:
         console.result(text.rstrip("\n"))

@@ -100,7 +100,7 @@ def command(console: Console, /, **options: Any) -> None:  # noqa: ANN401 - clic
     except ImportError as error:
         raise LbgenError(f"lbgen mock-gpu needs the package {error.name}: pip install 'lbgen[lab]'") from None
     if options["certificate"] and options["tls_port"] is None:
-        raise click.UsageError("--certificate is for --tls-port: say where TLS is served")
+        raise click.UsageError("--certificate needs --tls-port")
     raise_descriptor_limit()
     mock_gpu.collect_rarely()
     try:

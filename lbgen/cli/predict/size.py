@@ -217,9 +217,9 @@ def _load(console: Console, wanted: Wanted, pool: str) -> Workload:
         load = read_log(wanted.log, pool=pool, busiest_s=BUSIEST_S)
     note_trace(console, load)
     if is_closed(load) and wanted.rate:
-        raise click.UsageError("--rate: clients that wait for answers have no rate of their own")
+        raise click.UsageError("--rate does not apply to clients that wait for responses")
     if not is_closed(load) and not wanted.rate and load.own_rate is None:
-        raise click.UsageError(f"{load.name} has no rate of its own: say how much comes with --rate")
+        raise click.UsageError(f"{load.name} has no rate of its own: give one with --rate")
     return load
 
 

@@ -30,13 +30,13 @@ def differences(file: Inventory, servers: Servers) -> Iterator[Difference]:
             continue
         for server, entry in pool.servers.items():
             if (name, server) not in servers:
-                yield Difference(name, server, "is in the file and does not run")
+                yield Difference(name, server, "is in the file, but not running")
                 continue
             for words in _server(entry, servers[name, server]):
                 yield Difference(name, server, words)
         for of, server in servers:
             if of == name and server not in pool.servers:
-                yield Difference(name, server, "runs and is not in the file")
+                yield Difference(name, server, "is running, but not in the file")
 
 
 def _server(entry: ServerEntry, server: RunningServer) -> Iterator[str]:

@@ -15,7 +15,7 @@ def state_edit(fleet: Fleet, pool: Pool, server: Server, state: str) -> str:
     """Return the edit that gives a server a state: an option for `apply`, or the lines of the file."""
     alike = [other for other in pool.servers if other.path == server.path]
     if pool.discover:
-        return f"take it out of what pools.{pool.name}.discover names: discovered servers have no state"
+        return f"remove it from the source of pools.{pool.name}.discover: discovered servers have no state"
     mapping = fleet.origins.written((*server.path, "address"))
     if len(alike) == 1 and mapping:
         return f"--set '{path_text(server.path)}.state={state}'"
@@ -25,7 +25,7 @@ def state_edit(fleet: Fleet, pool: Pool, server: Server, state: str) -> str:
     named = fleet.origins.written((*server.path, "name"))  # else they would get others, as single servers
     lines = [_entry(server, state, named=named)]
     lines += [_entry(other, named=named) for other in alike if other.name != server.name]
-    return f"{path_text(server.path)} is a range: write its servers one by one there{also}:\n" + "\n".join(
+    return f"{path_text(server.path)} is a range: list its servers separately{also}:\n" + "\n".join(
         f"  - {line}" for line in lines
     )
 

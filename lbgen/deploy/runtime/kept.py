@@ -97,7 +97,10 @@ def through_reload(  # noqa: PLR0913, PLR0917 - one value each
         pid = RuntimeSocket(place).info().pid
         held = kept(place, old, new)
     except LbgenError as error:
-        say(f"{target}: what was drained at run time is not known, and would be forgotten: {error}")
+        say(
+            f"{target}: cannot tell which servers were drained at run time; they would be back in"
+            f" rotation: {error}"
+        )
         yield
         return
     if not held:
@@ -200,7 +203,7 @@ def _of_another(socket: RuntimeSocket, pid: str) -> Mapping[tuple[str, str], Run
         except LbgenError:
             pass  # between the old process and the new one
         time.sleep(0.05)
-    raise LbgenError(f"{socket.place}: no new process answers {NEW_PROCESS_S:.0f} s after the reload")
+    raise LbgenError(f"{socket.place}: no new process after {NEW_PROCESS_S:.0f} s")
 
 
 def as_json(held: tuple[Kept, ...]) -> list[Mapping[str, str]]:

@@ -66,7 +66,7 @@ def obstacle(place: str, old: Inventory, new: Inventory) -> str:
                 return f"{one.pool}/{one.server} {one.words}"
         for pool, name in sorted(_removed(new, old)):
             if (pool, name) in servers and (why := _deleted(socket, f"{pool}/{name}")):
-                return f"{pool}/{name} still runs from before ({why})"
+                return f"{pool}/{name} still exists from before ({why})"
     except LbgenError as error:
         return str(error)
     return ""
@@ -156,8 +156,8 @@ def _remove(
         time.sleep(0.2)
     for (pool, name), why in left.items():
         say(
-            f"haproxy: pool {pool}: {name} gets no more requests, but could not be removed within "
-            f"{REMOVAL_S:.0f} s ({why}); it stays in maintenance until the next reload"
+            f"haproxy: pool {pool}: {name} gets no new requests, but could not be removed within"
+            f" {REMOVAL_S:.0f} s ({why}); it stays in maintenance until the next reload"
         )
     return set(left)
 

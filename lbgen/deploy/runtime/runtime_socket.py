@@ -61,8 +61,8 @@ class RuntimeSocket:
             left = end - time.monotonic()
             if left <= 0 or size > MOST_BYTES:
                 raise LbgenError(
-                    f"{self.place}: the answer on the runtime socket does not end: "
-                    f"{size} bytes after {ANSWER_S - left:.0f} s"
+                    f"{self.place}: the response on the runtime socket does not end: {size} bytes after"
+                    f" {ANSWER_S - left:.0f} s"
                 )
             connection.settimeout(min(TIMEOUT_S, left))
 
@@ -104,7 +104,7 @@ class RuntimeSocket:
         return Info(said["Version"], said["Pid"], int(said["Uptime_sec"]))
 
     def _somebody_else(self) -> LbgenError:
-        return LbgenError(f"{self.place}: answers something else than HAProxy's runtime socket")
+        return LbgenError(f"{self.place}: not HAProxy's runtime socket")
 
     def _connect(self) -> socket.socket:
         host, colon, port = self.place.rpartition(":")

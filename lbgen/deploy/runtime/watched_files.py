@@ -67,7 +67,7 @@ class Watcher(NamedTuple):
             said = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise LbgenError(f"{self.place}: no answer from {self.title}: {said}") from None
         except ValueError:
-            raise LbgenError(f"{self.place}: answers something else than {self.title}'s admin port") from None
+            raise LbgenError(f"{self.place}: not {self.title}'s admin port") from None
 
     def _page(self, path: str) -> str:
         connection = HTTPConnection(self.door.host.strip("[]"), self.door.port, timeout=TIMEOUT_S)
@@ -99,13 +99,13 @@ class Watcher(NamedTuple):
         for one in process.hosts:
             if (one.pool, one.address) == (pool, address):
                 return process, one
-        raise LbgenError(f"{self.place}: {self.title} runs no server {pool}/{name} at {address}")
+        raise LbgenError(f"{self.place}: {self.title} has no server {pool}/{name} at {address}")
 
     def hold(self, pool: str, name: str, *, out: bool) -> None:
         """Write the file with this server taken out or back, and see it taken; raises `LbgenError`."""
         if not self.directory.is_dir():
             raise LbgenError(
-                f"{self.directory}: is no folder with {self.title}'s files: apply the fleet first"
+                f"{self.directory}: not a folder with {self.title}'s files: apply the fleet first"
             )
         with locked(self.directory, lambda _: None):
             path = self._file(pool)
@@ -124,7 +124,7 @@ class Watcher(NamedTuple):
         while (self.host(pool, name)[1].state == "drain") is not out:
             if time.monotonic() > end:
                 raise LbgenError(
-                    f"{self.place}: {self.title} did not take {self._file(pool)} in {TAKEN_S:.0f} s"
+                    f"{self.place}: {self.title} did not load {self._file(pool)} within {TAKEN_S:.0f} s"
                 )
             time.sleep(0.05)
 
@@ -140,7 +140,9 @@ class Watcher(NamedTuple):
     def look(self, last: Seen, pool: str, name: str) -> Seen:
         """Count what is in flight there."""
         if self.entry(pool, name).state != "drain":
-            raise LbgenError(f"{self.place}: {pool}/{name} was put back by somebody else")
+            raise LbgenError(
+                f"{self.place}: {pool}/{name} was put back into rotation by another program or person"
+            )
         return last._replace(in_flight=self.host(pool, name)[1].in_flight)
 
     def put_back(self, pool: str, name: str) -> tuple[str, str]:
@@ -167,7 +169,7 @@ class Watcher(NamedTuple):
         except OSError as error:
             raise LbgenError(f"{path}: cannot be read: {error.strerror}: apply the fleet first") from None
         if not has_header(text):
-            raise LbgenError(f"{path}: not written by lbgen, so it is left alone")
+            raise LbgenError(f"{path}: not written by lbgen, not changed")
         return text
 
 

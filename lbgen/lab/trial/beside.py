@@ -59,7 +59,7 @@ def beside(name: str, pool: Pool, way: Way, say: Callable[[str], None], *, stand
     target, read = _read(name)
     for file in read.files:
         if file.found is None and not file.certificate:
-            raise LbgenError(f"{file.location}: {file.written} is not here (or not to be read)")
+            raise LbgenError(f"{file.location}: {file.written} is missing or cannot be read")
     found = Beside(name, target, read, _servers(name, read, pool, say), *_entered(name, read, pool, way))
     led = [one for one in read.calls if one.address in found.servers]
     for one in led:
@@ -70,8 +70,8 @@ def beside(name: str, pool: Pool, way: Way, say: Callable[[str], None], *, stand
             )
     if found.absent and not stand_ins:
         raise LbgenError(
-            f"certificate files that {name} names are not here (or not to be read): "
-            f"{', '.join(found.absent[:4])}; try it with made-up ones: --stand-ins"
+            f"certificate files of {name} are missing or cannot be read: {', '.join(found.absent[:4])};"
+            " use generated ones with --stand-ins"
         )
     for note in _told(found, pool):
         say(f"trial: {note}")
@@ -100,8 +100,8 @@ def _servers(name: str, read: Foreign, pool: Pool, say: Callable[[str], None]) -
         return _in_order(name, groups, pool, say)
     for one in (one for several in meant for one in several if one.address not in ours):
         raise LbgenError(
-            f"{one.location}: {one.address} is no server of the pool {pool.name}, others of '{one.group}' "
-            "are: a trial has mock GPU servers for the pool's alone"
+            f"{one.location}: {one.address} is no server of the pool {pool.name}, but others of"
+            f" '{one.group}' are: a trial has mock GPU servers only for those of the pool"
         )
     found = {one.address: ours[one.address] for several in meant for one in several}
     absent = [server.name for server in pool.servers if server.name not in found.values()]
@@ -127,7 +127,10 @@ def _in_order(
     (addresses,) = alike
     pairs = dict(zip(addresses, (server.name for server in pool.servers), strict=True))
     told = ", ".join(f"{address} as {server}" for address, server in list(pairs.items())[:6])
-    say(f"trial: the servers of {name} have other addresses than the pool's and are taken in order: {told}")
+    say(
+        f"trial: the servers of {name} have other addresses than the pool's, and are assigned in order:"
+        f" {told}"
+    )
     return pairs
 
 
@@ -136,7 +139,7 @@ def _entered(name: str, read: Foreign, pool: Pool, way: Way) -> tuple[Entrance, 
     ours = {str(server.address).lower() for server in pool.servers}
     led = [one for one in read.entrances if one.calls & ours] or [one for one in read.entrances if one.calls]
     if not led:
-        raise LbgenError(f"{name}: listens nowhere for requests that it passes on")
+        raise LbgenError(f"{name}: has no listener that proxies requests")
     host = way.headers.get("Host", "")
 
     def fits(one: Entrance) -> tuple[bool, bool, bool]:
@@ -144,7 +147,7 @@ def _entered(name: str, read: Foreign, pool: Pool, way: Way) -> tuple[Entrance, 
 
     chosen = min(led, key=fits)
     if chosen.refused:
-        raise LbgenError(f"{chosen.location}: {chosen.refused}: a trial cannot call it")
+        raise LbgenError(f"{chosen.location}: {chosen.refused}: a trial cannot use it")
     if chosen.default or _named(chosen, host):
         return chosen, way
     known = next((one for one in chosen.names if one[:1] not in {"~", ""} and one != "_"), host)
@@ -161,6 +164,6 @@ def _told(found: Beside, pool: Pool) -> Iterator[str]:
     yield from found.foreign.notes
     others = {one.address: one.location for one in found.foreign.calls if one.address not in found.servers}
     for address, place in list(others.items())[:8]:
-        yield f"{place}: nobody answers at {address}, which is no server of the pool {pool.name}"
+        yield f"{place}: nothing is listening on {address}, which is not a server of the pool {pool.name}"
     if found.absent:
-        yield f"made-up certificates for {', '.join(found.absent[:4])}"
+        yield f"generated certificates for {', '.join(found.absent[:4])}"

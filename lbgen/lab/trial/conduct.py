@@ -114,7 +114,7 @@ def conduct(
         sender = Sender(question.workload, made.beside.way, question.pool, keys, names)
         sender.answered = answered
         with runtime.beside(asked, made.beside) as serving:
-            detail("\n".join((f"{made.beside.file} is tried with other addresses:", *serving.changes)))
+            detail("\n".join((f"{made.beside.file} is run with other addresses:", *serving.changes)))
             measured = _beside(made, made.beside, Run(serving, sender, servers, fresh), detail)
         yield measured
     for found in made.predictions:
@@ -221,11 +221,11 @@ def _differences(fleet: Fleet, target: str, serving: Serving) -> str:
     """Return how the tried files differ from those that `render` gives, secrets left out."""
     from difflib import unified_diff  # noqa: PLC0415 - only somebody who looks closer wants it
 
-    said = "differs from what render gives in:"
+    said = "differs from the output of render in:"
     secrets = StandInSecrets()
     made = render(fleet, target, secrets=secrets)
     if secrets.left_out:  # HAProxy before 3.0 has a certificate joined with its key, and they are not here
-        said = f"certificates aside, {said}"
+        said = f"apart from certificates, {said}"
         made = render(certificates.like(fleet, serving.fleet), target, secrets=StandInSecrets())
     plain = {file.path: file.text for file in made}
     lines = [
@@ -237,4 +237,4 @@ def _differences(fleet: Fleet, target: str, serving: Serving) -> str:
             f"render/{file.path}", f"trial/{file.path}", lineterm="", n=0,
         )
     ]  # fmt: skip
-    return "\n".join([said, *lines]) if lines else "as render gives it"
+    return "\n".join([said, *lines]) if lines else "same as the output of render"

@@ -62,7 +62,7 @@ def plan(
     if made_up and not stand_ins:
         raise LbgenError(certificates.refusal(made_up))
     if made_up:
-        say(f"trial: made-up certificates for {certificates.listed(made_up)}")
+        say(f"trial: generated certificates for {certificates.listed(made_up)}")
     absent = client_keys(question.fleet, way, question.pool)[1]
     if absent:
         say(f"trial: stand-ins for secrets: {', '.join(absent)}")

@@ -47,8 +47,8 @@ def absent(fleet: Fleet, pool: Pool, targets: Sequence[str]) -> list[str]:
 def refusal(paths: Sequence[str]) -> str:
     """Return what is said of absent files, with how to try the fleet anyway."""
     return (
-        f"certificate files that the fleet names are not here (or not to be read): {listed(paths)}; "
-        "try it with made-up ones: --stand-ins"
+        f"certificate files that the fleet names are not here (or not to be read): {listed(paths)}; use"
+        " generated ones with --stand-ins"
     )
 
 
