@@ -69,7 +69,8 @@ class Console:
         if shown:
             from lbgen.cli.problem_text import text_report  # noqa: PLC0415 - often there is nothing to say
 
-            _say(text_report(shown, self.sources, color=self.wants_color(sys.stderr)))
+            width = terminal_width() if sys.stderr.isatty() else 0
+            _say(text_report(shown, self.sources, color=self.wants_color(sys.stderr), width=width))
 
     def briefly(self, problems: Sequence[Problem], command: str, *, each: bool) -> None:
         """Print how many problems there are and which command shows them; `each`: a line for each, too."""

@@ -31,8 +31,13 @@ _CONFIDENTIAL = (
 )
 
 
-def text_report(problems: Iterable[Problem], sources: Sequence[Source], *, color: bool = False) -> str:
-    """Return the problems for people: place, message, the line with a caret, and the hint."""
+def text_report(
+    problems: Iterable[Problem], sources: Sequence[Source], *, color: bool = False, width: int = 0
+) -> str:
+    """Return the problems for people: place, message, the line with a caret, and the hint.
+
+    Messages and hints are wrapped to `width` columns; 0: not at all.
+    """
     shown = list(problems)
     lines = {source.name: _lines(source.text) for source in sources}
     named = {problem.location.file for problem in shown if problem.location}
@@ -42,12 +47,14 @@ def text_report(problems: Iterable[Problem], sources: Sequence[Source], *, color
     for problem in shown:
         if problem.code == "literal-secret" and problem.location and problem.location.file in lines:
             _blot_from(lines[problem.location.file], problem.location.line, problem.location.column)
-    return lines_report(shown, lines, color=color)
+    return lines_report(shown, lines, color=color, width=width)
 
 
-def lines_report(problems: Iterable[Problem], lines: Mapping[str, list[str]], *, color: bool = False) -> str:
+def lines_report(
+    problems: Iterable[Problem], lines: Mapping[str, list[str]], *, color: bool = False, width: int = 0
+) -> str:
     """Return the problems for people, with the lines of files, in which no secret stands any more."""
-    return "\n".join(_text(problem, lines, color) for problem in problems)
+    return "\n".join(_text(problem, lines, color, width) for problem in problems)
 
 
 def head_lines(problems: Iterable[Problem], *, color: bool = False) -> str:
@@ -76,15 +83,15 @@ def _meant_openly(problem: Problem) -> bool:
     return meant != ("listeners",) and not is_confidential(meant)  # below it are secrets, too
 
 
-def _text(problem: Problem, lines: Mapping[str, list[str]], color: bool) -> str:
+def _text(problem: Problem, lines: Mapping[str, list[str]], color: bool, width: int) -> str:
     paint = _PAINTS[color]
     parts = [_head(problem, paint)]
     if problem.severity is Severity.WARNING and problem.location and problem.location[1:] == (1, 1):
         # About what is not written: the file's first line would tell nobody anything.
         return parts[0] + (f" ({_one_line(problem.hint)})" if problem.hint else "")
     parts += _excerpt(problem, lines, paint)
-    if problem.hint:
-        parts.append(f"  {paint('hint', _CYAN)}: {_one_line(problem.hint)}")
+    if hint:
+        parts.append(f"  {paint('hint', _CYAN)}: {_wrapped(hint, len('  hint: '), width)}")
     return "\n".join(parts)
 
 

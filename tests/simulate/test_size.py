@@ -123,7 +123,7 @@ def test_sessions_that_wait_have_no_rate(size: Callable[..., Asked]) -> None:
     assert re.search(r"1 server \(.*\) is needed|[2-9] servers \(.*\) are needed", " ".join(out.split()))
     code, _, err = size("--objective", "ttft_p99<2s", "--rate", "3", *words)
     assert code == 2
-    assert "no rate of their own" in err
+    assert "does not apply to clients that wait" in err
 
 
 def test_prices_name_the_cheapest_kind(

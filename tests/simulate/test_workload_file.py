@@ -119,9 +119,9 @@ def test_the_command_takes_files_and_clients(tmp_path: Path, capsys: pytest.Capt
     ("words", "text"),
     [
         (["--think", "1s"], "say how many"),
-        (["--clients", "3", "--rate", "5"], "no rate of their own"),
-        (["--clients", "3", "--load", "0.5"], "no rate of their own"),
-        (["--clients", "3", "--find-capacity", "ttft_p99<2s"], "no rate of their own"),
+        (["--clients", "3", "--rate", "5"], "does not apply to clients that wait"),
+        (["--clients", "3", "--load", "0.5"], "does not apply to clients that wait"),
+        (["--clients", "3", "--find-capacity", "ttft_p99<2s"], "does not apply to clients that wait"),
         (["--clients", "3", "--think", "long"], "--think: 'long' is not a duration"),
         (["--clients", "3", "--workload", "chat"], "of its own"),
         (["--workload", "nowhere.yaml"], "cannot be read"),

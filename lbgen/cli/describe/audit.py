@@ -12,7 +12,7 @@ import click
 from lbgen.audit import audit
 from lbgen.audit.rule import Running
 from lbgen.audit.secrets import blotted, without_secrets
-from lbgen.cli.console import summary
+from lbgen.cli.console import summary, terminal_width
 from lbgen.cli.options import Command, option
 from lbgen.cli.problem_formats import FORMATS
 from lbgen.cli.problem_text import lines_report
@@ -100,7 +100,11 @@ def _report(console: Console, found: Configurations, report: Report, form: str |
         lines = {name: [without_secrets(line) for line in text.split("\n")] for name, text in texts.items()}
         for key in (one.location for one in report.problems if one.code == "keys-in-file" and one.location):
             blotted(lines[key.file], key)
-        console.result(lines_report(report.problems, lines, color=console.wants_color(sys.stdout)))
+        console.result(
+            lines_report(
+                report.problems, lines, color=console.wants_color(sys.stdout), width=terminal_width()
+            )
+        )
     for note in report.notes:
         console.note(note)
     if kind == "text":

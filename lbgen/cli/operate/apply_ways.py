@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lbgen.deploy.reload import by_command, by_master_socket, by_pid_file
+from lbgen.deploy.reload import NOT_STARTED, by_command, by_master_socket, by_pid_file
 from lbgen.deploy.smoke import smoke, smoke_for
+from lbgen.problems import LbgenError
 from lbgen.secret_values import RealSecrets
 from lbgen.targets.registry import TARGETS
 
@@ -55,6 +56,8 @@ def reload_of(target: str, wanted: Wanted) -> Reload | None:
             raise click.UsageError("--reload names no command: is a variable of the shell empty?")
         return None if wanted.reload == BY_HAND else by_command(wanted.reload)
     if wanted.pid is not None:
+        if wanted.start is None and not Path(wanted.pid).exists():
+            raise LbgenError(f"--pid {wanted.pid}: no such file: {NOT_STARTED}")
         return by_pid_file(target, Path(wanted.pid))
     if wanted.master_socket is not None and not TARGETS[target].program.master_socket:
         able = [one.title for one in TARGETS.values() if one.program.master_socket]

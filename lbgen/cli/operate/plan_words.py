@@ -106,15 +106,16 @@ def _value(change: Change, key: str) -> str:
         return {"added": "new", "removed": "removed"}.get(change.kind, "changed")
     if change.before is None and change.after is None:
         return f"{key}: the value behind the reference changed"
+    longest = 8 * _LONGEST if key in {"key", "keys"} else _LONGEST  # references: the new one may be the last
     if change.kind == "added":
-        return f"+ {key} {_shown(change.after)}"
+        return f"+ {key} {_shown(change.after, longest)}"
     if change.kind == "removed":
-        return f"- {key} {_shown(change.before)}"
-    return f"{key} {_shown(change.before)} → {_shown(change.after)}"
+        return f"- {key} {_shown(change.before, longest)}"
+    return f"{key} {_shown(change.before, longest)} → {_shown(change.after, longest)}"
 
 
-def _shown(value: Any) -> str:  # noqa: ANN401 - any plain value
+def _shown(value: Any, longest: int = _LONGEST) -> str:  # noqa: ANN401 - any plain value
     if value is None:
         return "none"
     text = value if isinstance(value, str) else flow(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return text if len(text) <= longest else f"{text[:longest]}…"

@@ -75,7 +75,7 @@ def workload_of(console: Console, wanted: Wanted, pool: str) -> Workload:
     for option_name in ("rate", "loads", "find_capacity"):
         if is_closed(load) and getattr(wanted, option_name):
             name = option_name.rstrip("s").replace("_", "-")
-            raise click.UsageError(f"--{name}: clients that wait for answers have no rate of their own")
+            raise click.UsageError(f"--{name} does not apply to clients that wait for responses")
     return load
 
 

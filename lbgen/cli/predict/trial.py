@@ -198,7 +198,7 @@ def _run(console: Console, made: Plan, wanted: Wanted) -> tuple[Trial, bool]:
         console.note(
             f"trial: {planned} run{'s' * (planned > 1)} of {wanted.requests} requests "
             f"with --runtime {runtime.name}, "
-            f"at {made.speed:.3g} times the GPUs' speed"
+            f"at {made.speed:.3g} times the GPUs' speed or slower"
         )
         try:
             for row in conduct(

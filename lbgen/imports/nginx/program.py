@@ -80,6 +80,10 @@ def _logs(reading: Reading) -> None:
         level = line.args[1] if len(line.args) > 1 else "error"
         if level in _LEVELS and "level" not in tree:
             tree["level"] = Said({"warn": "warning"}.get(level, level), line.location)
+        if line.value not in {"stderr", "/dev/stderr"}:
+            reading.ledger.differs(
+                line.location, "written to standard error, where the service manager logs it"
+            )
         reading.ledger.carried(line.location)
     reading.draft.logs.update(tree)
 

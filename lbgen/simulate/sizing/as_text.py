@@ -60,7 +60,7 @@ def size_columns(found: Sized, costs: Costs) -> list[Column]:
         Column("load", "", [_load(step) for step in near[1]]),
         *(
             Column(f"{found.objective.metric}{unit}", name, [_value(step) for step in steps])
-            for name, steps in zip(("one fewer", "so many", "one more"), near, strict=True)
+            for name, steps in zip(("one fewer", "needed", "one more"), near, strict=True)
         ),
     ]
     if costs.per_hour:
@@ -157,9 +157,9 @@ def _dying(found: Sized, one: Needed) -> Iterator[str]:
     verdict = f"not enough ({_told(found, left)})" if left else "not enough"
     rest = f"{count} {'is' if count == 1 else 'are'} left, which {'is' if count == 1 else 'are'} {verdict}"
     yield (
-        f"When one of {one.servers} dies, {rest}; until it is noticed, "
-        f"{100 * first.failed / first.requests:.2f} % of a run's requests get no answer. "
-        f"N+1 is {one.servers + 1}: these keep it with one dead."
+        f"When one of {one.servers} dies, {rest}; "
+        f"{100 * first.failed / first.requests:.2f} % of a run's requests fail before it is ejected. "
+        f"N+1 is {one.servers + 1} servers: they meet the objective with one of them down."
     )
 
 

@@ -54,8 +54,8 @@ def circumstances(trial: Trial) -> str:
     speeds = sorted({row.speed for row in trial.rows})
     ends = " to ".join(f"{one:.3g}" for one in dict.fromkeys((speeds[0], speeds[-1])))
     return (
-        f"Measured with --runtime {trial.runtime} at {ends} times the GPUs' real speed; times are those of "
-        f"the GPUs. {_lateness(trial.rows)}"
+        f"Measured with --runtime {trial.runtime} at {ends} times the GPUs' speed; the times are those of "
+        f"GPUs at their real speed. {_lateness(trial.rows)}"
     )
 
 
@@ -137,7 +137,7 @@ def _lateness(rows: Sequence[Measured]) -> str:
     driver = max(row.late.driver.p99_s for row in rows)
     mocks = max(row.late.mocks_p99_s for row in rows)
     return (
-        f"P99 of our own lateness by the clock: load driver {driver * 1000:.1f} ms, mock GPU servers "
+        f"Delay of the test programs themselves (P99): load driver {driver * 1000:.1f} ms, mock GPU servers "
         f"{mocks * 1000:.1f} ms."
     )
 

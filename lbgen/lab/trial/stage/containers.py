@@ -182,6 +182,6 @@ def _fetch(client: DockerClient, program: str, image: str) -> None:
     except (APIError, docker.errors.DockerException) as error:
         reason = " ".join(str(getattr(error, "explanation", None) or error).split())
         raise RigError(
-            f"the image {image} is neither here nor available: name another with --image {program}=IMAGE "
-            f"(Docker says: {reason})"
+            f"the image {image} is neither here nor available: give another with --image {program}=IMAGE, "
+            f"or use the installed programs with --runtime process (Docker says: {reason})"
         ) from None
