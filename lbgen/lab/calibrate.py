@@ -80,6 +80,8 @@ class Probing:
     headers: Mapping[str, str]
     limits: Limits
     note: Callable[[str], None]
+    progress: Callable[[int, int], None] = lambda _done, _total: None
+    """Called with how many measurements are done, of how many at most."""
     cost: Cost = field(default_factory=Cost)
     stopped: bool = False
     """True when the time did not suffice for all probes."""
@@ -88,13 +90,18 @@ class Probing:
     async def run(self) -> Probes:
         """Probe, from the cheapest to the most expensive; what the time allows is returned."""
         self._begin = time.monotonic()
+        sizes = self.limits.in_flight.bit_length()
         async with session(fresh=True) as self._client:  # engines close idle ones as they like
             self.model = self.model or await self._first_model()
             self.note(f"calibrating {self.model} at {self.url}")
             first = await self._ask(WARM_WORDS, ANSWER_TOKENS)  # which may load or compile something, too
             self._per_word = first.prompt_tokens / WARM_WORDS if first else 1.0
+            self._total = sizes + len(LENGTHS) + 1
+            self.progress(0, self._total)
             batches, slots = await self._batches()
+            self.progress(sizes, self._total)
             prompts, cached = await self._prompts()
+            self.progress(self._total - 1, self._total)
             deep = await self._deep(prompts)
         self.cost.seconds = time.monotonic() - self._begin
         return Probes(batches, deep, prompts, slots, cached)
@@ -110,6 +117,7 @@ class Probing:
                 return tuple(found), begun
             found.append(_point(number, streams))
             self.note(f"{number} at once: {found[-1].token_s * 1000:.2f} ms between tokens")
+            self.progress(len(found), self._total)
             number *= 2
         return tuple(found), None
 
@@ -129,6 +137,7 @@ class Probing:
             found.append(Prompt(best.prompt_tokens, best.first_s))
             self.note(f"a prompt of {best.prompt_tokens} tokens: first token after {best.first_s:.3f} s")
             cached = await self._is_cached(length)
+            self.progress(self._total - 1 - len(LENGTHS) + len(found), self._total)
         return tuple(found), cached
 
     async def _is_cached(self, words: int) -> bool | None:

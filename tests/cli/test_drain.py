@@ -73,6 +73,7 @@ def test_json_and_the_text(lbgen, tmp_path):
         ended = lbgen("drain", path, "chat/n")
         assert ended.code == 0, ended.err
         assert ended.out.startswith("chat/n: drained, no request in flight after ")
+        assert "warning[" not in ended.err, "those are for check"
         ended = lbgen("drain", path, "chat/n", "--format", "json")
         value = json.loads(ended.out)
         assert (value["pool"], value["server"], value["drained"], value["in_flight"]) == (

@@ -509,5 +509,8 @@ def test_where_nothing_listens_is_said_at_once(tmp_path: Path, capsys: pytest.Ca
     assert "rolled back: the new files are removed" in said_so
     assert run([*words, "--pid", str(tmp_path / "none.pid")]) == 2
     assert "start it with --start CMD" in capsys.readouterr().err
+    assert not list((tmp_path / "lb").rglob("*.conf")), (
+        "a missing PID file is seen before anything is written"
+    )
     assert run([*words, "--start", " "]) == 2
     assert "--start is empty" in capsys.readouterr().err

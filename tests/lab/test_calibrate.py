@@ -31,6 +31,20 @@ def test_it_finds_what_the_mock_was_told(with_lab):
     assert probes.prompts[-1].tokens == pytest.approx(2000, rel=0.1)
 
 
+def test_progress_counts_up_to_all_measurements(with_lab):
+    seen = []
+
+    async def run(lab):
+        one = probing(lab.url, in_flight=2, prompt_tokens=100)
+        one.progress = lambda done, total: seen.append((done, total))
+        await one.run()
+
+    with_lab(run)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[0] == (0, 7), "two sizes of batches, four prompts, long prompts together"
+    assert seen[-1] == (6, 7), "the last one ends the command"
+
+
 def test_the_time_limit_leaves_what_was_measured(with_lab):
     async def run(lab):
         one = probing(lab.url, seconds=0.0)

@@ -238,3 +238,11 @@ def test_it_runs_where_h11_alone_is_installed():
     without = "import sys; sys.modules |= dict.fromkeys(('yaml', 'aiohttp', 'click', 'docker', 'jinja2'))"
     code = f"{without}; import lbgen.lab.mock.mock_gpu, lbgen.lab.trial.stage.farm"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("engine", [name for name, one in ENGINES.items() if one.health_path])
+def test_every_engines_health_path_is_answered(with_lab, engine):
+    async def ask(lab):
+        return (await lab.client.get(lab.url + ENGINES[engine].health_path)).status
+
+    assert with_lab(ask) == 200, "a trial's balancer would take it out"

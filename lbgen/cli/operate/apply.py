@@ -92,8 +92,8 @@ class Wanted(NamedTuple):
 @option(
     "--start",
     metavar="CMD",
-    help="Command that starts the balancer if nothing listens yet, such as 'systemctl start haproxy'; "
-    "it must return.",
+    help="Command that starts the balancer if nothing listens yet, such as 'systemctl start haproxy'; it "
+    "must return, so run a program that stays in the foreground, such as Envoy, by a service manager.",
 )
 @option("--pid", metavar="FILE", type=click.Path(), help="Reload by a signal to the master process in FILE.")
 @option("--master-socket", metavar="PATH", help="Reload over HAProxy's master socket.")

@@ -12,6 +12,7 @@ import click
 from lbgen.cli.inputs import seconds
 from lbgen.cli.options import Command, option
 from lbgen.cli.predict.reports import expect_writable, write_report
+from lbgen.cli.progress import Progress
 from lbgen.model import Secret
 from lbgen.problems import LbgenError
 from lbgen.secret_values import RealSecrets
@@ -80,8 +81,12 @@ def command(console: Console, /, **options: Any) -> None:  # noqa: ANN401 - clic
     limit = seconds("--time-limit", wanted.time_limit)
     if wanted.output is not None:
         expect_writable(wanted.output, *ENDINGS, option="--output")
-    probing = _probing(console, wanted, limit)
-    probes = asyncio.run(probing.run())
+    progress = Progress(console, "measurements")
+    probing = _probing(console, wanted, limit, progress)
+    try:
+        probes = asyncio.run(probing.run())
+    finally:
+        progress.clear()
     found = fitted(probes, like)
     if probing.stopped:
         console.note("the time limit was reached before all measurements were made")
@@ -98,7 +103,7 @@ def _expect_url(url: str) -> None:
         raise click.UsageError(f"'{url}' is not a URL: write http://HOST:PORT")
 
 
-def _probing(console: Console, wanted: Wanted, limit_s: float) -> Probing:
+def _probing(console: Console, wanted: Wanted, limit_s: float, progress: Progress) -> Probing:
     try:
         from lbgen.lab.calibrate import Limits, Probing  # noqa: PLC0415 - aiohttp is an extra
     except ImportError as error:
@@ -107,7 +112,13 @@ def _probing(console: Console, wanted: Wanted, limit_s: float) -> Probing:
         ) from None
     headers = {"authorization": f"Bearer {_secret(wanted.api_key)}"} if wanted.api_key else {}
     limits = Limits(wanted.max_in_flight, wanted.prompt_tokens, limit_s)
-    return Probing(wanted.url.rstrip("/").removesuffix("/v1"), wanted.model, headers, limits, console.note)
+
+    def note(text: str) -> None:
+        progress.clear()
+        console.note(text)
+
+    url = wanted.url.rstrip("/").removesuffix("/v1")
+    return Probing(url, wanted.model, headers, limits, note, progress.show)
 
 
 def _secret(text: str) -> str:

@@ -54,7 +54,7 @@ BETTER = reasons(
     the TLS profile decides it: ssl_ciphers ssl_prefer_server_ciphers ssl_session_cache ssl_session_timeout
         ssl_session_tickets ssl_dhparam ssl_ecdh_curve ssl_stapling ssl_stapling_verify ssl_buffer_size
         ssl_protocols ssl_conf_command ssl_early_data
-    lbgen or the program decides it: use multi_accept accept_mutex pid daemon master_process
+    lbgen or the program decides it: use multi_accept accept_mutex daemon master_process
         worker_cpu_affinity
         worker_priority server_tokens log_format limit_req_status limit_conn_status tcp_nodelay
         server_name_in_redirect port_in_redirect absolute_redirect proxy_redirect rewrite_log
@@ -75,6 +75,7 @@ OUTSIDE = reasons(
     only taking a prefix off or putting one before the path has a key: rewrite
     'metrics' is an address of its own: stub_status
     only the program itself leads there: internal
+    NGINX writes its PID file at its default path from now on, for `--pid` and systemd's PIDFile: pid
     a condition has a key only as a route's, or where it asks for a key: if
     a map has a key only where it knows keys of clients, or chooses a pool by host or header: map
     TCP proxies have no key: stream

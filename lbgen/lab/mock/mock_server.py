@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from lbgen.engines import ENGINES
 from lbgen.lab.mock import echo, engine_metrics, openai_api
 from lbgen.lab.mock.faults import Fault, Faults, strike
 from lbgen.lab.mock.gpu import Gpu
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from lbgen.lab.mock.http_server import Header
 
 GENERATIONS = ("/v1/completions", "/v1/chat/completions")
+HEALTH_PATHS = {"/healthz", "/v1/health/ready"}.union(*(engine.health_paths for engine in ENGINES.values()))
+"""Those of all engines, since a trial's servers stand in for any of them."""
 
 
 @dataclass(slots=True)
@@ -139,7 +142,7 @@ class MockGpu:
     # everything else
 
     async def _page(self, exchange: Exchange, path: str) -> None:
-        if path in {"/health", "/healthz", "/v1/health/ready"}:
+        if path in HEALTH_PATHS:
             ready = self._loop.time() >= self._ready_at
             body = b"" if ready else openai_api.error(503, "the model is loading")
             await self._respond(exchange, 200 if ready else 503, body)
@@ -207,7 +210,8 @@ class MockGpu:
 
     def _configure(self, settings: Settings) -> None:
         if settings.engine not in engine_metrics.NAMES:
-            raise ValueError(f"no metrics of '{settings.engine}': one of {', '.join(engine_metrics.NAMES)}")
+            known = ", ".join(engine_metrics.NAMES)
+            raise ValueError(f"no metrics of '{settings.engine}': use {known}, or omit --engine")
         try:
             profile = profile_named(settings.profile)
         except LbgenError as error:

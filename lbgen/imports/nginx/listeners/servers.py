@@ -139,8 +139,8 @@ def _hosts(reading: Reading, made: Sequence[tuple[Level, list[Listen], Tree]]) -
         if not any(other is not tree and _meet(group, its) for _, its, other in made):
             reading.ledger.differs(
                 lines[0].location,
-                "as the only server at this address, NGINX also served all other hosts; lbgen refuses them: "
-                "remove 'hosts' to serve them",
+                "as the only server at this address, NGINX also served all other hosts and requests by"
+                " address; lbgen answers these with 404: remove 'hosts' to serve them",
             )
 
 
