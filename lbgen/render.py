@@ -55,7 +55,7 @@ def render(  # noqa: PLR0913, PLR0917 - one value each
     """Return the files of one target, the main file first.
 
     `templates` is a folder of the user's whose files come before the built-in ones. `settle` may put
-    another text into a file, or leave it out (None), before the files' fingerprint is taken.
+    another text into a file, or remove it (None), before the files' fingerprint is taken.
     Raises `LbgenError` for a template that fails, a secret that is missing, and two clients with one key.
     """
     target = TARGETS[target_name]

@@ -65,7 +65,7 @@ _MODULES = {"import": "import_fleet"}
 _EPILOG = """\
 Results go to standard output, messages to standard error. Exit codes: 0 success, 1 findings, 2 wrong usage
 or a failure. Every option can be set by an environment variable: --target of render by LBGEN_RENDER_TARGET,
-and for all commands by LBGEN_TARGET. 'lbgen COMMAND --help' has examples."""
+and for all commands by LBGEN_TARGET. 'lbgen help COMMAND' has examples."""
 
 
 class LazyGroup(click.Group):
@@ -87,7 +87,15 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the arguments begin with; fails with the nearest known one."""
+        """Find the command that the arguments begin with; fails with the nearest known one.
+
+        ``help`` and ``help COMMAND`` stand for ``--help`` and ``COMMAND --help``.
+        """
+        if args == ["help"]:
+            click.echo(ctx.get_help())
+            ctx.exit()
+        if args[0] == "help":
+            args = [args[1], "--help"]
         if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             raise click.UsageError(f"'{args[0]}' is not a command: {nearest(args[0], COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)

@@ -100,9 +100,9 @@ def refuse(problems: list[Problem], node: Node, problem: Problem) -> Value:
 def wrong_type(kind: Kind, node: Node, path: Path, problems: list[Problem]) -> Value:
     """Refuse a node of the wrong type: say what it has to be and what was found."""
     if node.tag == NULL:
-        message = f"{label(path)} has no value: write {kind.describe()}, or leave the key out"
+        message = f"{label(path)} has no value: write {kind.describe()}, or remove the key"
         return refuse(problems, node, Problem("wrong-type", message, path))
-    message = f"{label(path)} has to be {kind.describe()}, not {found(node)}"
+    message = f"{label(path)} must be {kind.describe()}, not {found(node)}"
     return refuse(problems, node, Problem("wrong-type", message, path, hint=kind.hint(node)))
 
 

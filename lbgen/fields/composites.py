@@ -63,7 +63,7 @@ class ListOf(Kind):
         return [self.kind.written(item) for item in value]
 
     def hint(self, node: Node) -> str:
-        return "put it into brackets: [ … ]" if node.id == "scalar" else ""
+        return "put it in brackets: [ … ]" if node.id == "scalar" else ""
 
 
 class MapOf(Kind):

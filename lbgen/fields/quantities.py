@@ -26,9 +26,9 @@ class Duration(Text):
     def _bounded(self, text: str) -> int:
         value = parse_duration(text)
         if value < self.min:
-            raise ValueError(f"'{text}' is too short: {format_duration(self.min)} is the least")
+            raise ValueError(f"'{text}' is too short: the minimum is {format_duration(self.min)}")
         if self.max and value > self.max:
-            raise ValueError(f"'{text}' is too long: {format_duration(self.max)} is the most")
+            raise ValueError(f"'{text}' is too long: the maximum is {format_duration(self.max)}")
         return value
 
     def schema(self) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def unsafe(text: str, limit: int = MAX_TEXT) -> str:
     that change the reading direction let a file look different from what it says.
     """
     if len(text) > limit:
-        return f"has {len(text)} characters, and {limit} is the most"
+        return f"has {len(text)} characters; the maximum is {limit}"
     for position, character in enumerate(text):
         if not character.isprintable() and _is_unsafe(ord(character)):
             return (
@@ -143,7 +143,7 @@ class Integer(Kind):
         if not number.isdecimal() or not number.isascii():
             return bad_value(f"'{shown(text)}' is not in plain decimal digits", node, path, problems)
         if len(number) > 18 or not self.min <= int(text) <= self.max:
-            message = f"{shown(text)} is out of range: it has to be {self._limits()}"
+            message = f"{shown(text)} is out of range: it must be {self._limits()}"
             return bad_value(message, node, path, problems)
         return int(text)
 

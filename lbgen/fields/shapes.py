@@ -74,7 +74,7 @@ def _switch(kind: OneOf, node: Node) -> str:
         return ""
     word = node.value.lower()
     if word in {"true", "yes", "on"}:
-        return "leave the key out: it is on by default" if kind.mapping else ""
+        return "remove the key: this is on by default" if kind.mapping else ""
     return "write false, without quotes" if word in {"false", "no", "off"} else ""
 
 

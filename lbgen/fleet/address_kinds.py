@@ -35,7 +35,7 @@ class Addresses(Text):
 
     def hint(self, node: Node) -> str:
         if node.id == "mapping":
-            return "write host:port without a space behind the colon, or a mapping with the key 'address'"
+            return "write host:port without a space after the colon, or a mapping with the key 'address'"
         return super().hint(node)
 
 
@@ -94,7 +94,7 @@ def network(text: str) -> str:
         loose = ip_network(text, strict=False)
     except ValueError:
         raise ValueError(f"'{text}' is not an address or a network such as 10.0.0.0/8") from None
-    raise ValueError(f"'{text}' has bits set behind its prefix: write {loose}")
+    raise ValueError(f"'{text}' has bits set after its prefix: write {loose}")
 
 
 def host_pattern(text: str) -> str:
@@ -117,7 +117,7 @@ def resolver(text: str) -> str:
     """Return the address of a DNS server with its port, by default 53; raises `ValueError`."""
     address = parse_address(text if text.rpartition("]")[2].count(":") else f"{text}:53")
     if address.is_name:
-        raise ValueError(f"'{text}' is a name, which would need a resolver itself: write an address")
+        raise ValueError(f"'{text}' is a host name: write an IP address")
     return str(address)
 
 

@@ -41,9 +41,7 @@ class HeaderValue(Text):
 
     def _parsed(self, text: str) -> str | Secret:
         if not text and not self.empty:
-            raise ValueError(
-                "a header's value is empty, which no program tells from a header that is not there"
-            )
+            raise ValueError("a header's value is empty, which cannot be distinguished from a missing header")
         return _compared_value(text) if self.compared else _header_value(text)
 
     def read(self, node: Node, path: Path, problems: list[Problem]) -> Value:
@@ -52,9 +50,7 @@ class HeaderValue(Text):
         # An empty value takes the client's header away, and lets nobody in.
         if node.id == "scalar" and (not node.value or node.value.startswith(("env:", "file:"))):
             return super().read(node, path, problems)
-        message = (
-            f"{label(path)} lets somebody in: it has to be env:NAME or file:PATH, never the value itself"
-        )
+        message = f"{label(path)} is a credential: it must be env:NAME or file:PATH, never the value itself"
         return refuse(problems, node, Problem("literal-secret", message, path, hint=TO_A_REFERENCE))
 
     def schema(self) -> dict[str, Any]:
@@ -70,14 +66,14 @@ def _compared_value(text: str) -> str:
     value = _header_value(text)
     if isinstance(value, str):
         return value
-    raise ValueError("a header is compared with a plain text; keys of clients belong to 'clients'")
+    raise ValueError("a header is compared with plain text; keys of clients belong under 'clients'")
 
 
 def _header_value(text: str) -> str | Secret:
     if text.startswith(("env:", "file:")):
         secret = secret_of(text)
         if secret is None:
-            raise ValueError("a secret is written env:NAME (letters, digits, '_') or file:PATH")
+            raise ValueError("write a secret as env:NAME (letters, digits, '_') or file:PATH")
         return secret
     if not text.isascii() or text != text.strip():
         raise ValueError("a header's value is printable ASCII without spaces around it")
@@ -96,11 +92,11 @@ _FRAMING = {
 }
 
 _OWN_ANSWER = {
-    "content-encoding": "belongs to the body, which the server makes",
-    "content-type": "belongs to the body, which the server makes",
-    "date": "is the balancer's own",
+    "content-encoding": "describes the body, which the server generates",
+    "content-type": "describes the body, which the server generates",
+    "date": "is set by the balancer",
     "host": "is a header of requests, set with the pool's 'host_header'",
-    "x-request-id": "is the balancer's own",
+    "x-request-id": "is set by the balancer",
 }
 
 
@@ -125,7 +121,7 @@ class HeaderName(Text):
     def _allowed(self, text: str) -> str:
         name = text.lower()
         if name in _FRAMING:
-            raise ValueError(f"'{text}' belongs to the connection, which the balancer keeps itself")
+            raise ValueError(f"'{text}' belongs to the connection, which the balancer manages")
         if self.settable and name == "host":
             raise ValueError("'Host' is set with the pool's 'host_header'")
         if self.answered and name in _OWN_ANSWER:
@@ -147,7 +143,7 @@ class LogSource(Text):
     def _source(self, text: str) -> str:
         kind, _, name = text.partition(":")
         if kind == "header" and name.lower() in CREDENTIAL_HEADERS:
-            raise ValueError(f"'{name}' holds keys, which do not belong into a log")
+            raise ValueError(f"'{name}' contains keys, which must not be logged")
         if kind == "header" and not compiled(r"[A-Za-z0-9_-]{1,100}").fullmatch(name):
             raise ValueError(f"'{name}' is not the name of a header")
         if text in LOG_FIELDS:

@@ -20,7 +20,7 @@ TO_A_REFERENCE = (
     "put it into an environment variable or a file, write env:NAME or file:PATH here, "
     "and replace the secret: it has been in this file"
 )
-_NOT_A_VARIABLE = "after 'env:' stands the name of an environment variable: letters, digits and '_'"
+_NOT_A_VARIABLE = "'env:' must be followed by the name of an environment variable: letters, digits and '_'"
 
 
 class Name(Text):
@@ -67,7 +67,7 @@ class SecretKind(Kind):
             return secret
         if node.tag == _STR and node.value.startswith("env:"):
             return refuse(problems, node, Problem("bad-value", f"{label(path)}: {_NOT_A_VARIABLE}", path))
-        message = f"{label(path)} has to be env:NAME or file:PATH, never the secret itself"
+        message = f"{label(path)} must be env:NAME or file:PATH, never the secret itself"
         return refuse(problems, node, Problem("literal-secret", message, path, hint=TO_A_REFERENCE))
 
     def schema(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class UrlPath(Text):
             for character in text:
                 if not compiled(self.pattern).fullmatch(f"/{character}"):
                     name = "a blank" if character == " " else f"the character '{character}'"
-                    raise ValueError(f"'{shown(text)}' has {name} in it, which a path may not have here")
+                    raise ValueError(f"'{shown(text)}' contains {name}, which is not allowed in this path")
             _no_unreadable_escape(text)
         return super()._value(text)
 
@@ -113,15 +113,15 @@ class UrlPath(Text):
 def _no_unreadable_escape(path: str) -> None:
     """Refuse what balancers refuse in requests too, so that nothing could ever fit; raises `ValueError`."""
     if compiled(r".*%(?![0-9A-Fa-f]{2}).*").fullmatch(path):
-        raise ValueError(f"'{shown(path)}' has a '%' in it without two hexadecimal digits behind")
+        raise ValueError(f"'{shown(path)}' contains a '%' that is not followed by two hexadecimal digits")
     try:
         text = unquote(path, errors="strict")
     except UnicodeDecodeError:
-        raise ValueError(f"'{shown(path)}' has escapes in it that are no UTF-8 text") from None
+        raise ValueError(f"'{shown(path)}' contains escapes that are not UTF-8 text") from None
     if not text.isprintable():
-        raise ValueError(f"'{shown(path)}' has a control character in it")
+        raise ValueError(f"'{shown(path)}' contains a control character")
     if compiled(r".*/\.\.?(/.*)?").fullmatch(text.partition("?")[0]):
-        raise ValueError(f"'{shown(path)}' has '.' or '..' in it, which a request may not have")
+        raise ValueError(f"'{shown(path)}' contains a '.' or '..' segment, which requests may not have")
 
 
 URL_PATH = UrlPath("a path that begins with '/'", pattern=r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*", limit=1024)
@@ -147,12 +147,12 @@ URL_PATH_QUERY = UrlPath(
     "a path that begins with '/'", pattern=r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", limit=1024
 )
 FILE = Text("the path of a file", pattern=r".+", limit=1024)
-MODEL = Text("a model's name, '*' standing for anything", pattern=r"[A-Za-z0-9._/:@+=,~*-]{1,256}", limit=256)
+MODEL = Text("a model's name; '*' matches any text", pattern=r"[A-Za-z0-9._/:@+=,~*-]{1,256}", limit=256)
 LOG_FIELD = Text("a field's name", pattern=r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", limit=64)
 
 
 FIELD_NAME = Text("the name of a parameter or field", pattern=r"[A-Za-z0-9._\[\]-]{1,64}", limit=64)
-FIELD_VALUE = Text("a value, '*' standing for anything", pattern=r"[A-Za-z0-9._/:@+=,~*-]{1,256}", limit=256)
+FIELD_VALUE = Text("a value; '*' matches any text", pattern=r"[A-Za-z0-9._/:@+=,~*-]{1,256}", limit=256)
 ORIGIN = Text(
     "an origin such as https://chat.example.org",
     pattern=r"\*|https?://(\*\.)?[A-Za-z0-9._-]+(:[0-9]{1,5})?",

@@ -79,11 +79,14 @@ def _deployment(one: Mapping[str, Any], place: Location, draft: Draft, ledger: L
     if served and served != model:
         ledger.differs(place, f"LiteLLM asks the server for '{served}': let it serve '{model}'")
     if user is not None:
-        ledger.left(place, "servers get what clients send: user and password of api_base are not copied")
+        ledger.left(
+            place,
+            ("servers receive the client's credentials: user and password of api_base are not imported"),
+        )
     if (path or "/").rstrip("/") not in {"", "/v1"}:
         ledger.left(place, f"the path {path} of api_base is a route's 'add_prefix'")
     if query:
-        ledger.left(place, "no key adds the query of api_base to requests")
+        ledger.left(place, "there is no key to add the query of api_base to requests")
     others = sorted(set(settings) - _OWN)
     if others:
         ledger.left(place, f"no key has: {', '.join(others)}")

@@ -165,7 +165,7 @@ def _without_empty(listeners: dict[str, Tree], ledger: Ledger) -> None:
     for name in [name for name, listener in listeners.items() if listener.get("routes") == []]:
         bind = listeners.pop(name)["bind"]
         if bind.place is not None:
-            ledger.left(bind.place, "nothing that was carried over answers requests here")
+            ledger.left(bind.place, "no imported location answers requests here")
 
 
 def _take_out(tree: Tree, problem: Problem, ledger: Ledger) -> bool:

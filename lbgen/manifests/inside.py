@@ -81,9 +81,9 @@ def _refuse_peers(order: Order) -> None:
     target = TARGETS[order.target]
     if target.abilities.peers and order.fleet.balancers.own:
         raise LbgenError(
-            f"--balancer {order.fleet.balancers.own}: {target.title} binds its own address among "
-            "balancers.peers, which a container does not have: leave it out, and each balancer learns "
-            "for itself"
+            f"--balancer {order.fleet.balancers.own}: {target.title} binds its own address among"
+            " balancers.peers, which a container does not have: remove it, and each balancer learns for"
+            " itself"
         )
 
 

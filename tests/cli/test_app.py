@@ -125,3 +125,11 @@ def test_completion_knows_commands_and_targets():
             [sys.executable, "-m", "lbgen"], capture_output=True, text=True, check=False, env=environ
         )
         assert f"plain,{expected}" in done.stdout, done.stderr
+
+
+def test_help_is_a_word_too(lbgen):
+    assert lbgen("help").out == lbgen("--help").out
+    assert lbgen("help", "drain").out == lbgen("drain", "--help").out
+    ended = lbgen("help", "drian")
+    assert ended.code == 2
+    assert "did you mean drain" in ended.err

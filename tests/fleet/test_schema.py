@@ -324,8 +324,8 @@ def test_a_secret_is_never_repeated():
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("pools: {a: {servers: [x:1], health: yes}}", "leave the key out: it is on by default"),
-        ("pools: {a: {servers: [x:1], health: true}}", "leave the key out: it is on by default"),
+        ("pools: {a: {servers: [x:1], health: yes}}", "remove the key: this is on by default"),
+        ("pools: {a: {servers: [x:1], health: true}}", "remove the key: this is on by default"),
         ("pools: {a: {servers: [x:1], retry: off}}", "write false, without quotes"),
         (
             SMALL + "listeners: {l: {bind: 80, routes: [{pool: a, auth: none}]}}",

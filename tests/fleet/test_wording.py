@@ -15,7 +15,7 @@ SMALL = "pools: {chat: {servers: [a:1]}}\n"
 @pytest.mark.parametrize(
     ("text", "says", "never"),
     [
-        (POOL % "health: {path: '/a b'}", "has a blank in it", "begins with"),
+        (POOL % "health: {path: '/a b'}", "contains a blank", "begins with"),
         (POOL % "health: {path: '/a{b'}", "the character '{'", "begins with"),
         (POOL % "health: {path: a}", "begins with '/'", "blank"),
         (SMALL + "targets: {nginx: {version: 1}}", '"1.26"', 'quote it: "1"'),

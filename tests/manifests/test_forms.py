@@ -295,7 +295,7 @@ def test_peers_have_addresses_that_a_container_has_not(lbgen, tmp_path, form):
     words = ["render", path, "-t", "haproxy", "--as", form, "-o", "out"]
     ended = lbgen(*words, "--balancer", "lb-1")
     assert ended.code == 2
-    assert "leave it out" in ended.err
+    assert "remove it" in ended.err
     assert lbgen(*words).code == 0
     assert not [
         path for path in (tmp_path / "out").rglob("*") if path.is_file() and "10.0.0.1" in path.read_text()

@@ -48,7 +48,7 @@ def _groups(file: FilePath) -> list[Any]:
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark else ""
-        raise LbgenError(f"it is neither JSON nor YAML{where}") from None
+        raise LbgenError(f"neither valid JSON nor YAML{where}") from None
     if not isinstance(data, list):
         raise LbgenError("it is not a list of groups, each with targets and labels")
     return data

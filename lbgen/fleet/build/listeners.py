@@ -47,7 +47,7 @@ def listener(
     status = table.STATUS.filled(written.get("status") or {})
     served = written.get("status", {}) is not None
     if status["live"] and status["live"] == status["ready"]:
-        message = f"'live' and 'ready' are both {status['live']}: who asks for one would get the other"
+        message = f"'live' and 'ready' are both {status['live']}: the two probes need different paths"
         key = "ready" if context.document.written((*path, "status", "ready")) else "live"
         context.error("bad-value", message, (*path, "status", key), "write two paths")
     return Listener(
@@ -101,7 +101,7 @@ def _complain(context: Context, written: Mapping[str, Any], path: Path) -> None:
     if isinstance(tls, dict) and not ("certificate" in tls and ("bundle" in tls or "directory" in tls)):
         context.needs_pair(tls, "certificate", "key", (*path, "tls"), "a file with both is a 'bundle'")
     if written.get("redirect_from") and "tls" not in written:
-        message = "'redirect_from' sends clients to HTTPS, and the listener has no 'tls'"
+        message = "'redirect_from' redirects to HTTPS, but the listener has no 'tls'"
         context.error("key-without-effect", message, (*path, "redirect_from"), on_key=True)
 
 
@@ -120,9 +120,9 @@ def _cors(context: Context, written: Mapping[str, Any] | None, path: Path) -> Co
     values = table.CORS.filled(written)
     origins = tuple(items(values, "origins"))
     if values["credentials"] and "*" in origins:
-        message = "browsers send no cookies to a server that answers to every origin"
+        message = "browsers send no cookies to a server that allows every origin"
         place = (*path, "cors", "credentials")
-        context.error("conflicting-keys", message, place, "name the origins that are meant")
+        context.error("conflicting-keys", message, place, "list the allowed origins")
     lists = {key: tuple(items(values, key)) for key in ("methods", "headers", "expose")}
     return Cors(origins, **lists, credentials=values["credentials"], max_age=values["max_age"])
 
@@ -131,7 +131,7 @@ def _auth(context: Context, listener_written: Mapping[str, Any], path: Path) -> 
     written = listener_written.get("auth")
     if not isinstance(written, dict):
         if written is None and context.clients:
-            message = f"the fleet has clients, and '{path[-1]}' has no 'auth': it would serve everybody"
+            message = f"the fleet has clients, but '{path[-1]}' has no 'auth': it would serve everybody"
             hint = "write 'auth: {clients: all}', or 'auth: none' if everybody may call"
             context.error("listener-without-auth", message, path, hint, on_key=True)
         return _OPEN
@@ -162,7 +162,7 @@ def _auth_clients(context: Context, written: Mapping[str, Any], path: Path) -> t
             if name is not INVALID and context.known_client(name, (*path, "clients", index))
         )
     if not context.clients:
-        message = "the listener asks for keys, and the fleet has no 'clients' that could have one"
+        message = "the listener requires keys, but the fleet has no 'clients'"
         context.error("no-clients", message, path, "define 'clients' with their keys, or write 'auth: none'")
     return context.clients
 

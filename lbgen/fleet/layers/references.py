@@ -90,8 +90,8 @@ class References:
         return ""
 
     def _malformed(self, match: re.Match[str], node: Node) -> None:
-        message = f"'{match[0][:40]}' is none of ${{VAR}}, ${{VAR:-default}} and ${{VAR:?message}}"
-        self._problem("bad-reference", message, node, match.start(), "a dollar sign itself is written $$")
+        message = f"'{match[0][:40]}' is not ${{VAR}}, ${{VAR:-default}} or ${{VAR:?message}}"
+        self._problem("bad-reference", message, node, match.start(), "for a literal dollar sign, write $$")
 
     def _problem(self, code: str, message: str, node: Node, offset: int, hint: str) -> None:
         place = _place(node, offset)

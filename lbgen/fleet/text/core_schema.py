@@ -49,4 +49,4 @@ def has_leading_zero(text: str) -> bool:
 def zero_complaint(text: str) -> str:
     """Return what is wrong with a number that has a leading zero; a long one may be a secret's digits."""
     number = f"the number {text}" if len(text) <= 6 else "the number here"
-    return f"{number} has a leading zero, which some programs read as octal"
+    return f"{number} has a leading zero, which some programs interpret as octal"

@@ -71,7 +71,7 @@ def known_codes() -> set[str]:
 
 def _complaint(ignore: _Ignore, problem: Problem | None, complete: bool) -> Problem | None:
     if problem is not None and problem.is_error:
-        message = f"'{ignore.code}' is an error here, and errors cannot be ignored"
+        message = f"'{ignore.code}' is an error, and errors cannot be ignored"
         return warning("ignored-error", message, ())._replace(location=ignore.location)
     if problem is not None:
         return None
@@ -96,7 +96,7 @@ def _ignores(source: Source, problems: list[Problem]) -> Iterator[_Ignore]:
         codes = re.match(r"ignore\[([^\]]*)\]", match[1] or "")
         if not codes:
             place = Location(source.name, index + 1, match.start() + 1)
-            message = "a comment to lbgen has the form '# lbgen: ignore[code]'"
+            message = "write a comment for lbgen as '# lbgen: ignore[code]'"
             problems.append(warning("unknown-code", message, ())._replace(location=place))
             continue
         target = index if line[: match.start()].strip() else _next_line(lines, index)

@@ -66,7 +66,7 @@ class Soundness:
     def _count_alias(self, node: YamlNode, size: int) -> None:
         self._aliased += max(size, 0)
         if self._aliased > MAX_ALIASED and not self._stop:
-            message = f"aliases stand for more than {MAX_ALIASED} values here"
+            message = f"the aliases expand to more than {MAX_ALIASED} values"
             self._fail("too-many-aliases", message, node)
 
     def _fail(self, code: str, message: str, node: YamlNode) -> None:
@@ -125,14 +125,14 @@ class Soundness:
             return 0
         size = self._collection(node, depth + 1)
         if size == _OPEN:
-            self._problem("recursive-anchor", "an alias leads back to what contains it", holder)
+            self._problem("recursive-anchor", "an alias refers to a value that contains it", holder)
         return size
 
     def _merged(self, key: Any, value: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN401
         """Return the pairs that ``<<`` brings; of several mappings the first wins."""
         parts = value.value if value.id == "sequence" else [value]
         if any(part.id != "mapping" for part in parts):
-            self._problem("bad-merge", "'<<' takes an alias of a mapping, or a list of them", key)
+            self._problem("bad-merge", "'<<' needs an alias of a mapping, or a list of such aliases", key)
             return {}
         pairs: dict[str, tuple[Any, Any]] = {}
         for part in reversed(parts):
@@ -144,7 +144,7 @@ class Soundness:
         if key.id != "scalar":
             message = f"a {'list' if key.id == 'sequence' else 'mapping'} cannot be a key"
             self._problem(
-                "key-not-string", message, key, 'quote it: brackets and "{{ }}" mean something else'
+                "key-not-string", message, key, 'quote it: brackets and "{{ }}" have a special meaning'
             )
             return False
         if key.tag == NULL and not key.value:
@@ -170,8 +170,8 @@ class Soundness:
 
     def _unknown_tag(self, node: YamlNode) -> None:
         tag = node.tag.replace("tag:yaml.org,2002:", "!!")
-        message = f"the tag {tag} is not known here, or does not fit to the value"
-        hint = "'!append' stands before a list" if tag == APPEND else "leave it out"
+        message = f"the tag {tag} is unknown, or does not match the value"
+        hint = "'!append' is for lists" if tag == APPEND else "remove it"
         self._problem("unknown-tag", message, node, hint)
 
     def _duplicate(self, first: YamlNode, second: YamlNode) -> None:

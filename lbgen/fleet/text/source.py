@@ -228,7 +228,7 @@ def _top_problem(root: Node | None, name: str) -> Problem | None:
     if root.id == "mapping":
         return None
     message = f"a fleet file is a mapping, not a {'list' if root.id == 'sequence' else 'single value'}"
-    return Problem("not-a-mapping", message, hint="begin it with 'pools:'", location=location_of(root))
+    return Problem("not-a-mapping", message, hint="start it with 'pools:'", location=location_of(root))
 
 
 class _Stream:

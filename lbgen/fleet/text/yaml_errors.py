@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from yaml import YAMLError
 
-_QUOTE = "quote it: a text with brackets, braces or ': ' in it has to stand in quotes"
+_QUOTE = "quote it: a text that contains brackets, braces or ': ' needs quotes"
 _INDENT = "check the indentation, and whether a text with special characters needs quotes"
 
 
@@ -92,14 +92,14 @@ def _words(trouble: _Trouble) -> _Words:
 def _bad_start(trouble: _Trouble) -> _Words:
     character = trouble.rest[:1]
     if character == "\t":
-        return _Words("this line is indented with a tab, which YAML forbids", "use blanks in its place")
+        return _Words("this line is indented with a tab, which YAML does not allow", "use spaces instead")
     return _Words(f"a value cannot begin with '{character}'", "quote it")
 
 
 def _second_colon(trouble: _Trouble) -> _Words:
     if ": " in trouble.before:
-        return _Words("a second ': ' on one line is not YAML", "quote it, if the value holds ': '")
-    return _Words("a key cannot stand here: the line is indented deeper than the one it belongs to", _INDENT)
+        return _Words("a second ': ' in one line is not valid YAML", "quote it if it contains ': '")
+    return _Words("a key is not allowed here: the line is indented too deeply", _INDENT)
 
 
 def _flow(trouble: _Trouble) -> _Words:
@@ -116,7 +116,7 @@ def _alias(_: _Trouble) -> _Words:
 
 def _no_anchor(trouble: _Trouble) -> _Words:
     message = f"there is no anchor '&{trouble.word}' before this alias"
-    return _Words(message, "quote it, if it is a text that begins with '*'")
+    return _Words(message, "quote it if it is a text that begins with '*'")
 
 
 def _second_anchor(trouble: _Trouble) -> _Words:
@@ -136,19 +136,19 @@ def _open_quote(trouble: _Trouble) -> _Words:
 
 def _bad_escape(_: _Trouble) -> _Words:
     return _Words(
-        "this is not an escape that YAML knows in double quotes", "use single quotes, or double the backslash"
+        "this escape sequence is not valid in double quotes", "use single quotes, or double the backslash"
     )
 
 
 def _stray(trouble: _Trouble) -> _Words:
     if trouble.before.rstrip()[-1:] in ("'", '"', "]", "}"):
         return _Words("nothing may follow the closing quote or bracket", "quote the whole value")
-    return _Words("this line does not fit to the lines above it", _INDENT)
+    return _Words("this line does not match the lines above it", _INDENT)
 
 
 def _no_colon(_: _Trouble) -> _Words:
     return _Words(
-        "this line is neither 'key: value' nor a list entry", "a blank has to follow ':'", at_start=True
+        "this line is neither 'key: value' nor a list entry", "':' must be followed by a space", at_start=True
     )
 
 
@@ -163,13 +163,13 @@ def _too_deep(_: _Trouble) -> _Words:
 
 
 def _second_document(_: _Trouble) -> _Words:
-    message = "a second YAML document begins here, and a fleet file holds one"
-    return _Words(message, "name several files to lay one over the other", code="several-documents")
+    message = "a second YAML document begins here, but a fleet file contains one"
+    return _Words(message, "to combine several files, name each of them", code="several-documents")
 
 
 def _tag(_: _Trouble) -> _Words:
     return _Words(
-        "this tag is not known", "quote it, if it is a text that begins with '!'", code="unknown-tag"
+        "this tag is not known", "quote it if it is a text that begins with '!'", code="unknown-tag"
     )
 
 

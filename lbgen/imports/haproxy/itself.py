@@ -39,7 +39,7 @@ _BETTER = reasons(
     lbgen sizes buffers from 'header_size' and 'inspect': tune.bufsize
     errors are answered in OpenAI's form: errorfile errorfiles http-error errorloc
     'keepalive' decides which connections are kept: http-reuse
-    all listeners log to one place: log
+    all listeners use one log destination: log
     compression would hold tokens back: compression
     'max_in_flight' bounds each server: fullconn
     'max_connections' of the target bounds all listeners: maxconn
@@ -79,7 +79,7 @@ def settle(reading: Reading, section: Section, line: Line) -> None:
         "program",
         "http-errors",
     }:
-        reading.ledger.left(line.location, f"sections '{section.kind}' have no key")
+        reading.ledger.left(line.location, f"lbgen has no key for '{section.kind}' sections")
     elif first == "timeout" and len(words) > 1 and words[1] in _TIMEOUTS:
         reading.ledger.better(line.location, _TIMEOUTS[words[1]])
     elif first in _BETTER:

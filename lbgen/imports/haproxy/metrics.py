@@ -42,5 +42,5 @@ def read_metrics(reading: Reading) -> None:
             tree["bind"] = Said(f"127.0.0.1:{port}", bind.place)
             reading.ledger.differs(bind.place, "it was open to everybody: only this host may ask now")
         for line in section.own("stats", "admin"):
-            reading.ledger.left(line.location, "servers are changed over the runtime socket")
+            reading.ledger.left(line.location, "lbgen changes servers over the runtime socket")
         reading.draft.metrics.update(tree)

@@ -72,7 +72,7 @@ OUTSIDE = reasons(
     servers speak HTTP or gRPC: fastcgi_pass uwsgi_pass scgi_pass memcached_pass
     nothing is cached: proxy_cache proxy_cache_path proxy_cache_valid proxy_cache_key
     requests and answers pass as they are: sub_filter proxy_set_body proxy_method mirror
-    only taking a prefix off or putting one before the path has a key: rewrite
+    paths can only be changed by removing or adding a prefix: rewrite
     'metrics' is an address of its own: stub_status
     only the program itself leads there: internal
     NGINX writes its PID file at its default path from now on, for `--pid` and systemd's PIDFile: pid

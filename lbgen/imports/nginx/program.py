@@ -69,9 +69,9 @@ def _logs(reading: Reading) -> None:
             else:
                 reading.ledger.differs(line.location, "lines are JSON with lbgen's own fields")
         else:
-            reading.ledger.left(line.location, "this place for logs has no key")
+            reading.ledger.left(line.location, "there is no key for this log destination")
     elif places:
-        reading.left(access, "all listeners log to one place")
+        reading.left(access, "all listeners use one log destination")
     for line in access:
         if reading.ledger.is_open(line.location):
             reading.ledger.left(line.location, "each request of a listener is logged")

@@ -62,7 +62,7 @@ def _leave_inside(reading: Reading, block: Directive) -> None:
     """Note that what stands in a block that was left is left with it."""
     for one in everything_in(block):
         if reading.ledger.is_open(one.location):
-            reading.ledger.left(one.location, f"it belongs to '{block.name}' of line {block.location.line}")
+            reading.ledger.left(one.location, f"part of '{block.name}' in line {block.location.line}")
 
 
 def _counted(configurations: Sequence[Nginx]) -> Iterator[Directive]:

@@ -86,7 +86,9 @@ def _tls(reading: Reading, line: Line, values: dict[str, str]) -> dict[str, Any]
     if values.get("verify") == "required" and "ca-file" in values:
         found["client_ca"] = values["ca-file"]
     elif values.get("verify") == "optional":
-        reading.ledger.left(line.location, "'client_ca' demands a certificate of everybody: this does not")
+        reading.ledger.left(
+            line.location, ("'client_ca' requires a certificate from every client, unlike this")
+        )
     if values.get("ssl-min-ver") == "TLSv1.3":
         found["profile"] = "modern"
     return found

@@ -33,7 +33,7 @@ def read_frontends(reading: Reading) -> None:
             continue
         front = _front(reading, section)
         if not front.routes and front.redirect is None:
-            reading.left(section.own("bind"), "no rule that was carried over answers requests here")
+            reading.left(section.own("bind"), "no imported rule answers requests here")
             continue
         groups = list(binds(reading, section))
         with_tls = [one for one in groups if one.tls is not None]
@@ -72,7 +72,7 @@ def _passes_tls(reading: Reading, section: Section) -> bool:
         line for line in section.lines if any("ssl_sni" in word or "ssl_hello" in word for word in line.words)
     ]
     for line in hello:
-        reading.ledger.left(line.location, "TLS that is handed through to servers has no key")
+        reading.ledger.left(line.location, "TLS passthrough has no key")
     return bool(hello)
 
 
@@ -101,7 +101,7 @@ def _listener(reading: Reading, front: Front, group: Sequence[Bind]) -> Tree:
         if first.tls:
             tree["tls"] = Said({**first.tls, **({"hsts": True} if front.hsts else {})}, first.place)
         else:
-            reading.ledger.left(first.place, "it listens with TLS, and no certificate was found")
+            reading.ledger.left(first.place, "it listens with TLS, but no certificate was found")
         if not first.http2:
             tree["http2"] = Said(value=False, place=first.place)
     if first.proxy:
@@ -130,7 +130,7 @@ def _answers(reading: Reading, front: Front, tree: Tree) -> None:
         tree["cors"] = Said(values, front.browsers[f"{PREFIX}allow-origin"].location)
         reading.carry(front.browsers.values())
     else:
-        reading.left(front.browsers.values(), "list the origins in 'cors'")
+        reading.left(front.browsers.values(), "list the allowed origins in 'cors'")
     if front.behind_proxy is not None:
         tree["behind_proxy"] = Said(value=True, place=front.behind_proxy.location)
     if front.answers:
@@ -151,7 +151,7 @@ def _timers(reading: Reading, front: Front, tree: Tree) -> None:
 def _redirects(reading: Reading, plain: Sequence[tuple[Front, list[Bind]]], secure: Sequence[Tree]) -> None:
     for front, group in plain:
         if len(secure) != 1 or front.redirect is None:
-            reading.ledger.left(front.section.location, "which listener with TLS it means was not understood")
+            reading.ledger.left(front.section.location, "the TLS listener that it redirects to was not found")
             if front.redirect is not None:
                 reading.ledger.left(front.redirect.location, "no single listener with TLS")
             continue

@@ -119,11 +119,13 @@ def read_limit(reading: Reading, front: Front, line: Line, condition: Condition)
     per = _per(tracked[0], front)
     period = _period(reading, front, tracked[1], found[1])
     if per is None or (found[1] == "http_req_rate" and period is None) or bound < 1:
-        reading.ledger.left(line.location, "requests are counted by client, address or all together")
+        reading.ledger.left(line.location, "limits apply to a client, an address or all requests")
         return True
     limit = _limit(found[1], bound, period)
     if limit is None:
-        reading.ledger.left(line.location, "only requests in a time and requests in flight are counted")
+        reading.ledger.left(
+            line.location, ("limits exist only for the request rate and for requests in flight")
+        )
         return True
     front.limits.append(Said({**limit, "per": per}, line.location))
     reading.carry([line, tracked[1], *condition.lines, *_tables(reading, front, tracked[1])])

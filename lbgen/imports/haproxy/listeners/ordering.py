@@ -38,7 +38,7 @@ def _tests_another_path(reading: Reading, front: Front, lead: Lead) -> bool:
     changed = _changed_before(front, lead)
     if changed is not None:
         reason = f"line {changed.location.line} changes the path that it tests"
-        reading.ledger.left(lead.line.location, f"{reason}: its requests go where other routes lead")
+        reading.ledger.left(lead.line.location, f"{reason}: other routes handle its requests")
     return changed is not None
 
 
@@ -149,7 +149,7 @@ def _rewritten(
             where = one or ({"path": strip} if strip and "path" not in conditions else {})
             if strip and _list(where.get("path") or conditions.get("path")) != [strip]:
                 reading.ledger.left(
-                    line.location, f"'strip_prefix' takes the route's path off, which is not {strip}"
+                    line.location, f"'strip_prefix' removes the route's path, which is not {strip}"
                 )
             elif not where or _covers(where, conditions):
                 whole |= _change(strip, add)

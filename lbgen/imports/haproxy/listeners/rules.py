@@ -59,7 +59,7 @@ def _use_backend(reading: Reading, front: Front, line: Line) -> None:
         reason = (
             _NOT_UNDERSTOOD if routes is None else f"'{line.words[1]}' is no backend with a name of its own"
         )
-        reading.ledger.left(line.location, f"{reason}: its requests go where other routes lead them")
+        reading.ledger.left(line.location, f"{reason}: other routes handle its requests")
         return
     _carried(reading, line, condition)
     for one in routes:
@@ -87,7 +87,7 @@ def _redirect(reading: Reading, front: Front, line: Line, condition: Condition) 
         front.redirect = line
         reading.carry([line, *condition.lines])
     else:
-        reading.ledger.left(line.location, "a redirect has a key only from HTTP to HTTPS")
+        reading.ledger.left(line.location, "the only redirect with a key is from HTTP to HTTPS")
         if keeps_out(condition) and tls is None:
             front.lost.append(line)
 
@@ -134,7 +134,7 @@ def _refusal(reading: Reading, front: Front, line: Line, condition: Condition) -
     if routes is None or answer is None:
         reading.ledger.left(
             line.location,
-            _NOT_UNDERSTOOD if routes is None else "the answer may hold a key, or is no text",
+            _NOT_UNDERSTOOD if routes is None else "the response may contain a secret, or is not text",
         )
         if line.words[1] != "return" or (routes is None and _is_refusal(line)):
             front.lost.append(line)
@@ -195,7 +195,7 @@ def _header(reading: Reading, front: Front, line: Line, condition: Condition) ->
     if name.lower() in _OWN_HEADERS:
         reading.carry([line, *condition.lines])
     elif not condition.is_always or (not removes and "%" in value) or "-m" in line.words:
-        reading.ledger.left(line.location, "a header that depends on the request has no key")
+        reading.ledger.left(line.location, "there is no key for headers that depend on the request")
     elif removes:
         front.headers.setdefault("remove", []).append(name)
         reading.ledger.carried(line.location)
@@ -210,9 +210,7 @@ def _path(reading: Reading, front: Front, line: Line, condition: Condition) -> N
     found = rewrite_of(line)
     routes = condition.routes()
     if found is None or routes is None:
-        reading.ledger.left(
-            line.location, "only taking a prefix off or putting one before the path has a key"
-        )
+        reading.ledger.left(line.location, "paths can only be changed by removing or adding a prefix")
         return
     _carried(reading, line, condition)
     front.rewrites.append((routes, found.strip, found.add, line))
@@ -262,7 +260,7 @@ def _answers_header(reading: Reading, front: Front, line: Line) -> None:
     """Read a header of answers that is set or removed."""
     name, value = (*line.words[2:4], "", "")[:2]
     if "if" in line.words or "unless" in line.words or "%[" in value or "-m" in line.words:
-        reading.ledger.left(line.location, "a header that depends on the request has no key")
+        reading.ledger.left(line.location, "there is no key for headers that depend on the request")
     elif line.words[1] in {"set-header", "add-header"} and value:
         if is_secret_header(name, value):
             what = f"the whole value of {name} in answers"

@@ -23,7 +23,7 @@ def read_backend_rules(reading: Reading, section: Section) -> None:
     front = Front(section, Conditions(section))
     for line in section.lines:
         if line.words[:2] == ("http-request", "redirect") or can_refuse(line):
-            reading.ledger.left(line.location, "a pool answers nothing itself: routes and listeners do")
+            reading.ledger.left(line.location, "pools do not respond themselves; routes and listeners do")
             if line.words[1:2] != ("redirect",) or keeps_out(front.conditions.of(line.words)):
                 reading.refusing[section.name] = line
         elif line.words[0] in {"http-request", "http-response"}:
@@ -35,7 +35,7 @@ def read_backend_rules(reading: Reading, section: Section) -> None:
         if routes == [{}] or all(one.get("path") == strip for one in routes):
             reading.prefixes[section.name] = (strip, add, line)
         else:
-            reading.ledger.left(line.location, "a prefix is taken off for a whole route")
+            reading.ledger.left(line.location, "a prefix can only be removed for a whole route")
     headers = {key: value for key, value in front.headers.items() if value}
     if headers:
         pool["headers"] = Said(headers, section.location)

@@ -42,7 +42,7 @@ def read_backends(reading: Reading) -> None:
     for section in reading.configuration.all("backend", "listen"):
         if _speaks_no_http(section):
             reading.settled.add(section.title)
-            reading.left(section.lines, "its servers' ports are those of services that speak no HTTP")
+            reading.left(section.lines, "its servers' ports belong to services that do not use HTTP")
             continue
         generated_table = reading.generated and ":" in section.name
         if section.name and not generated_table and (section.kind == "backend" or section.servers()):
@@ -138,7 +138,9 @@ def _connections(
         name = re.fullmatch(r"str\(([^)]+)\)", shared.get("sni", ""))
         values |= {"server_name": name[1]} if name else {}
         if shared.get("sni") and not name:
-            reading.ledger.left(place, "'sni' by the request has no key: the servers' host is asked for")
+            reading.ledger.left(
+                place, ("there is no key for 'sni' from the request: the servers' host name is used")
+            )
         values |= {"certificate": shared["crt"]} if "crt" in shared else {}
         values |= {"verify": False} if shared.get("verify") == "none" else {}
         tree["tls"] = Said(values or True, place)
@@ -203,7 +205,7 @@ def _time(reading: Reading, line: Line | None) -> str | None:
     except ValueError as error:
         reading.ledger.left(line.location, str(error))
         return None
-    reading.ledger.left(line.location, f"'{line.words[2]}' is no time that can be read")
+    reading.ledger.left(line.location, f"'{line.words[2]}' is not a valid time")
     return None
 
 

@@ -31,7 +31,7 @@ def health(
     for name in _OTHER_CHECKS:
         other = section.option(name)
         if other is not None:
-            reading.ledger.left(other.location, "checks are by HTTP, or by a connection alone")
+            reading.ledger.left(other.location, "checks use HTTP or a TCP connection")
     values = _times(shared)
     timeout = section.last("timeout", "check")
     time = haproxy_time(timeout.words[2]) if timeout is not None and len(timeout.words) > 2 else None
@@ -45,7 +45,7 @@ def health(
     if not checked:
         return
     if "addr" in shared:
-        reading.ledger.left(checked[0].server.line.location, "checks go to the server's own address")
+        reading.ledger.left(checked[0].server.line.location, "checks always go to the server's address")
     place = line.location if line is not None else checked[0].server.line.location
     tree["health"] = Said(values or "tcp", place)
 
@@ -85,9 +85,9 @@ def _asked(reading: Reading, section: Section, line: Line) -> dict[str, Any]:
         if status is not None and status.isdecimal() and "!" not in expect.words:
             values |= {"expect": int(status)} if status != "200" else {}
         else:
-            reading.ledger.left(expect.location, "what is good is one status: 200")
+            reading.ledger.left(expect.location, "a check expects one status: 200")
     for other in ("connect", "disable-on-404", "send-state", "set-var"):
-        reading.left(section.effective("http-check", other), "a check is one request")
+        reading.left(section.effective("http-check", other), "a check consists of one request")
     return values
 
 
@@ -95,7 +95,9 @@ def _path(reading: Reading, line: Line, path: str) -> str:
     """Return the path of a check, without a query that holds a key."""
     if not is_secret_query(path):
         return path
-    reading.ledger.left(line.location, "the query of a check may hold a key, which no fleet file has")
+    reading.ledger.left(
+        line.location, ("the query of a check may contain a secret, which a fleet file must not contain")
+    )
     return path.partition("?")[0]
 
 

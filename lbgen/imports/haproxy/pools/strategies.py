@@ -42,7 +42,7 @@ def strategy(reading: Reading, section: Section, servers: Sequence[Parameters]) 
         )
     value = _balance(line, servers)
     if value is None:
-        reading.ledger.left(line.location, "no strategy of lbgen is like it: the pool has least_conn")
+        reading.ledger.left(line.location, "no matching strategy: the pool uses least_conn")
         return None
     reading.ledger.carried(line.location)
     return Said(value, line.location)
@@ -81,9 +81,9 @@ def _sticky(reading: Reading, section: Section, servers: Sequence[Parameters]) -
         if "insert" in cookie.words:
             reading.ledger.carried(cookie.location)
             return Said({"name": "session", "insert": cookie.words[1]}, cookie.location)
-        reading.ledger.left(cookie.location, "only a cookie of its own ('insert') has a key")
+        reading.ledger.left(cookie.location, "only cookies that HAProxy inserts ('insert') have a key")
     elif cookie is not None:
-        reading.ledger.left(cookie.location, "no server names a value of the cookie")
+        reading.ledger.left(cookie.location, "no server has a cookie value")
     sticks = [
         line
         for line in section.lines
@@ -94,5 +94,5 @@ def _sticky(reading: Reading, section: Section, servers: Sequence[Parameters]) -
         if found is not None:
             reading.carry([line, *section.own("stick-table")])
             return Said({**found, "strict": True}, line.location)
-        reading.ledger.left(line.location, "what names the session has no key")
+        reading.ledger.left(line.location, "there is no key for this source of the session")
     return None

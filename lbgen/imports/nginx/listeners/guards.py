@@ -111,14 +111,14 @@ def _external(reading: Reading, inner: Level | None, request: Directive) -> Said
     """Return the service that ``auth_request`` asks."""
     passes = inner.block.inside("proxy_pass") if inner is not None else ()
     if inner is None or len(passes) != 1:
-        reading.ledger.left(request.location, "it does not lead to one proxied location")
+        reading.ledger.left(request.location, "it does not refer to one proxied location")
         return None
     url = url_of(inner, passes[0])
     if url is None or not url.startswith(("http://", "https://")):
-        reading.ledger.left(request.location, "the service that is asked is named by variables")
+        reading.ledger.left(request.location, "the URL of the service contains variables")
         return None
     if is_secret_query(url):
-        reading.ledger.left(request.location, "the address of the service that is asked holds a key")
+        reading.ledger.left(request.location, "the URL of the service contains a secret")
         return None
     reading.carry((request, inner.block, *(inner.block.block or ())))
     name = url.partition("://")[2].partition("/")[0]
@@ -131,7 +131,7 @@ def _external(reading: Reading, inner: Level | None, request: Directive) -> Said
 def _one_for_all(reading: Reading, asked: Sequence[Said]) -> Said | None:
     for other in asked[1:]:
         if other.value != asked[0].value and other.place is not None:
-            reading.ledger.left(other.place, "a listener has one 'auth': the first of its locations'")
+            reading.ledger.left(other.place, "a listener has one 'auth': that of its first location")
     return asked[0] if asked else None
 
 
@@ -165,7 +165,7 @@ def _networks(reading: Reading, levels: Sequence[Level]) -> Tree:
     if "deny" in KEYS and len(found) == 1 and len(denied) == len(lines) and "all" not in denied:
         reading.carry(lines)
         return {"deny": Said(denied, lines[0].location)}
-    reading.left(lines, "networks that may call have no key here")
+    reading.left(lines, "there is no key for these networks")
     return {}
 
 

@@ -27,7 +27,7 @@ def limits_of(reading: Reading, levels: Sequence[Level], *, keyed: bool) -> list
         for line in {line for lines in said for line in lines}:
             if not all(line in lines for lines in said):
                 reading.ledger.left(
-                    line.location, "a limit is for a whole listener: only some locations had this"
+                    line.location, "limits apply to a whole listener; only some locations had this one"
                 )
                 continue
             limit = _limit(reading, line, kind, keyed=keyed)
@@ -49,7 +49,7 @@ def _limit(reading: Reading, line: Directive, kind: str, *, keyed: bool) -> Said
     if per is None or values is None:
         reading.left(
             (line, places[0]),
-            f"requests are counted by client, address or all together, not {places[0].value}",
+            f"limits apply to a client, an address or all requests, not {places[0].value}",
         )
         return None
     return Said({**values, "per": per}, line.location)

@@ -26,8 +26,8 @@ def tls(reading: Reading, level: Level) -> Tree:
     """Return TLS towards the clients; nothing where no certificate is named."""
     certificates, keys = level.all("ssl_certificate"), level.all("ssl_certificate_key")
     if not certificates or not keys or any("$" in one.value for one in (*certificates, *keys)):
-        reading.left([*certificates, *keys], "certificates by variables have no key")
-        reading.ledger.left(level.block.location, "it listens with TLS, and no certificate was found")
+        reading.left([*certificates, *keys], "there is no key for certificates with variables")
+        reading.ledger.left(level.block.location, "it listens with TLS, but no certificate was found")
         return {}
     reading.carry((certificates[0], keys[0]))
     reading.left([*certificates[1:], *keys[1:]], "a listener has one certificate here")
@@ -63,9 +63,9 @@ def _client_certificates(reading: Reading, level: Level) -> dict[str, Any]:
         reading.carry((verify, ca))
         return {"client_ca": ca.value}
     if verify.value == "on":
-        reading.ledger.left(verify.location, "no 'ssl_client_certificate' says whose certificates are good")
+        reading.ledger.left(verify.location, "there is no 'ssl_client_certificate'")
         return {}
-    reading.ledger.left(verify.location, "'client_ca' demands a certificate of everybody: this does not")
+    reading.ledger.left(verify.location, "'client_ca' requires a certificate from every client, unlike this")
     return {}
 
 
@@ -93,9 +93,7 @@ def _bodies(reading: Reading, level: Level, door: Door, tree: Tree) -> None:
         text = size(line.value)
         reading.ledger.carried(line.location)
         if text is None or not parse_size(text):
-            reading.ledger.left(
-                line.location, "a body without a bound has no key: max_body is 64MiB by default"
-            )
+            reading.ledger.left(line.location, "bodies cannot be unlimited: max_body is 64MiB by default")
         else:
             bytes_of[line] = parse_size(text)
     if not bytes_of:
@@ -137,7 +135,7 @@ def _added(reading: Reading, level: Level, door: Door, tree: Tree) -> None:
         tree["cors"] = Said(values, browsers[f"{PREFIX}allow-origin"].location)
         reading.carry(line for line in lines if line.value.lower().startswith(PREFIX))
     else:
-        reading.left(browsers.values(), "list the origins in 'cors'")
+        reading.left(browsers.values(), "list the allowed origins in 'cors'")
 
 
 def _hoist(door: Door, tree: Tree) -> None:

@@ -81,9 +81,7 @@ def redirects(
         binds = [listen for listen in listens(reading, one.level) if not listen.tls]
         meant = [entry for entry in made if entry[1][0].tls and _same_hosts(entry[0], one)]
         if not meant or not binds:
-            reading.ledger.left(
-                one.level.block.location, "no listener with TLS has the hosts that it redirects"
-            )
+            reading.ledger.left(one.level.block.location, "no TLS listener has the hosts that it redirects")
             continue
         reading.carry([*one.lines, *one.level.block.inside("server_name")])
         for _, _, tree in meant:
@@ -94,7 +92,7 @@ def redirects(
                 tree["acme"] = Said(one.acme, one.lines[0].location)
         challenges = [line for line in one.lines if line.name == "location" and line.args[-1] != "/"]
         if one.acme is None:
-            reading.left(challenges, "where ACME's challenges go was not understood")
+            reading.left(challenges, "the handling of ACME challenges was not recognised")
         for line in challenges if one.acme is not None else ():
             reading.carry(
                 inner for inner in line.block or () if inner.name in {"allow", "default_type", "try_files"}

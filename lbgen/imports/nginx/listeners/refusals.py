@@ -48,7 +48,7 @@ def lost_paths(reading: Reading, level: Level) -> list[Directive]:
             continue
         by_regex = one.args[0] in {"~", "~*"} and not _FILES.search(one.args[-1])
         if by_regex and _refuses(one):
-            reading.ledger.left(one.location, "it refuses requests, and lets no others in")
+            reading.ledger.left(one.location, "it only refuses requests")
             found.append(one)
     return found
 
@@ -57,7 +57,7 @@ def _reason(line: Directive) -> str:
     if line.name == "if":
         return "a condition that refuses requests was not understood"
     if line.name in {"allow", "deny"}:
-        return "networks that may call have no key here"
+        return "there is no key for these networks"
     if "_by_lua" in line.name:
         return "scripts have no key, and this one can refuse requests"
     return "lbgen knows clients by keys" if line.name in _ASK else "it refuses requests, and has no key"

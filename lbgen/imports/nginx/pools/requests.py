@@ -31,7 +31,7 @@ def timeouts(reading: Reading, level: Level, protocol: str) -> dict[str, Said]:
         if line is None:
             continue
         if not time:
-            reading.ledger.left(line.location, f"'{line.value}' is no time that can be read")
+            reading.ledger.left(line.location, f"'{line.value}' is not a valid time")
             continue
         try:
             found |= {key: Said(duration(time), line.location) for key in keys}

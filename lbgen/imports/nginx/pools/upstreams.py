@@ -91,7 +91,7 @@ def _server(reading: Reading, line: Directive) -> Said | None:
         elif name not in {"max_fails", "fail_timeout", "resolve", "slow_start"}:
             reading.ledger.left(line.location, f"'{word}' has no key")
     if values.get("weight", 0) > 256:
-        reading.ledger.left(line.location, "a weight over 256, which HAProxy has not: scale them down")
+        reading.ledger.left(line.location, "the maximum weight is 256: scale the weights down")
         del values["weight"]
     return server_entry(address, values, line.location, line.comments)
 

@@ -67,7 +67,7 @@ def _with(reading: Reading, found: Headers, line: Directive) -> Headers:
     elif "$" not in value:
         found.set[name] = value
     elif value != f"$http_{lower.replace('-', '_')}" and lower not in _OWN:
-        reading.ledger.left(line.location, "a header that is made of variables has no key")
+        reading.ledger.left(line.location, "there is no key for headers with variables")
     return found
 
 
@@ -80,7 +80,7 @@ def response_headers(reading: Reading, level: Level, protocol: str) -> dict[str,
         if own or len(line.args) < 2:
             continue
         if "$" in line.args[1]:
-            reading.ledger.left(line.location, "a header that is made of variables has no key")
+            reading.ledger.left(line.location, "there is no key for headers with variables")
         else:
             secret = is_secret_header(line.value, line.args[1])
             added[line.value] = _by_reference(reading, line) if secret else line.args[1]
@@ -121,7 +121,7 @@ def _host(reading: Reading, line: Directive) -> Said | None:
     if value in _BACKEND_HOSTS:
         return Said("backend", line.location)
     if "$" in value:
-        reading.ledger.left(line.location, "a Host that is made of variables has no key")
+        reading.ledger.left(line.location, "there is no key for a Host with variables")
         return None
     if is_ip(value):
         reading.ledger.differs(line.location, "host_header is 'backend': with the server's port")

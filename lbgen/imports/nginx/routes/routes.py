@@ -43,9 +43,9 @@ def read_location(reading: Reading, level: Level, door: Door) -> list[dict[str, 
 
 def _without_paths(reading: Reading, block: Directive) -> list[dict[str, Any]]:
     if block.value.startswith("@"):
-        reading.ledger.left(block.location, "a named location is reached from within only")
+        reading.ledger.left(block.location, "a named location is only used internally")
     else:
-        reason = "paths by a regular expression have no key: what fits it goes where other routes lead it"
+        reason = "there is no key for paths as regular expressions: other routes handle these requests"
         reading.ledger.left(block.location, reason)
     return []
 
@@ -96,7 +96,7 @@ def _prefixes(
     prefixes = rewritten_path(match, *rewrite.args[:2]) if single else None
     reading.ledger.carried(rewrite.location)
     if prefixes is None:
-        reading.left(rewrites, "only taking a prefix off or putting one before the path has a key")
+        reading.left(rewrites, "paths can only be changed by removing or adding a prefix")
     return prefixes
 
 
@@ -138,7 +138,7 @@ def _by_map(
     block = reading.maps.get(variable[1]) if variable else None
     condition = _map_condition(block.args[0]) if block is not None else None
     if block is None or condition is None:
-        reading.ledger.left(line.location, "the pool is chosen by a variable that has no key")
+        reading.ledger.left(line.location, "the pool is selected by a variable for which there is no key")
         return None
     reading.ledger.carried(block.location)
     routes: list[dict[str, Any]] = []
@@ -148,7 +148,7 @@ def _by_map(
         passed = line._replace(args=(scheme + entry.value,))
         found = destination(reading, level, passed) if entry.value else None
         if found is None or entry.name.startswith(("~", "*", ".")):
-            reading.ledger.left(entry.location, "an entry that is no plain text has no key")
+            reading.ledger.left(entry.location, "there is no key for entries that are not plain text")
             continue
         reading.ledger.carried(entry.location)
         own = {} if entry.name == "default" else condition(entry.name.removeprefix("\\"))
@@ -191,10 +191,12 @@ def _respond(reading: Reading, level: Level, line: Directive) -> dict[str, Any] 
     status = line.value
     body = line.args[1] if len(line.args) > 1 else ""
     if not status.isdecimal() or not 200 <= int(status) <= 599 or "$" in body or status.startswith("30"):
-        reading.ledger.left(line.location, "an answer that is a redirect or made of variables has no key")
+        reading.ledger.left(line.location, "there is no key for redirects and responses with variables")
         return None
     if has_secret(body):
-        reading.ledger.left(line.location, "the answer may hold a key, which no fleet file has")
+        reading.ledger.left(
+            line.location, ("the response may contain a secret, which a fleet file must not contain")
+        )
         return None
     answer: dict[str, Any] = {"status": int(status)}
     if body:
