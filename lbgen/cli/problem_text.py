@@ -84,21 +84,39 @@ def _meant_openly(problem: Problem) -> bool:
 
 
 def _text(problem: Problem, lines: Mapping[str, list[str]], color: bool, width: int) -> str:
-    paint = _PAINTS[color]
-    parts = [_head(problem, paint)]
+    paint, hint = _PAINTS[color], _one_line(problem.hint)
     if problem.severity is Severity.WARNING and problem.location and problem.location[1:] == (1, 1):
         # About what is not written: the file's first line would tell nobody anything.
-        return parts[0] + (f" ({_one_line(problem.hint)})" if problem.hint else "")
+        return _head(problem, paint, f" ({hint})" if hint else "", width)
+    parts = [_head(problem, paint, width=width)]
     parts += _excerpt(problem, lines, paint)
     if hint:
         parts.append(f"  {paint('hint', _CYAN)}: {_wrapped(hint, len('  hint: '), width)}")
     return "\n".join(parts)
 
 
-def _head(problem: Problem, paint: Callable[[str, str], str]) -> str:
+def _head(problem: Problem, paint: Callable[[str, str], str], more: str = "", width: int = 0) -> str:
     place = f"{problem.location}: " if problem.location else ""
     head = paint(f"{problem.severity.value}[{problem.code}]", _STYLES[problem.severity])
-    return f"{paint(_printable(place), _BOLD)}{head}: {_one_line(problem.message)}"
+    before = len(f"{place}{problem.severity.value}[{problem.code}]: ")
+    message = _wrapped(_one_line(problem.message) + more, before, width)
+    return f"{paint(_printable(place), _BOLD)}{head}: {message}"
+
+
+def _wrapped(text: str, before: int, width: int) -> str:
+    """Return a text that begins in column `before`, wrapped between words to `width` columns; 0: as it is."""
+    if not width or before + len(text) <= width:
+        return text
+    from textwrap import wrap  # noqa: PLC0415 - only for a terminal
+
+    fits = before + len(text.split(" ", 1)[0]) <= width
+    first = " " * before if fits else "    "
+    lines = wrap(
+        text, width, initial_indent=first, subsequent_indent="    ", break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    whole = "\n".join(lines)
+    return whole[before:] if fits else f"\n{whole}"
 
 
 def _excerpt(problem: Problem, lines: Mapping[str, list[str]], paint: Callable[[str, str], str]) -> list[str]:

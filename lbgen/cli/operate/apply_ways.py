@@ -53,7 +53,7 @@ def reload_of(target: str, wanted: Wanted) -> Reload | None:
         raise click.UsageError("--reload, --pid and --master-socket exclude each other: give one of them")
     if wanted.reload is not None:
         if not wanted.reload.strip():
-            raise click.UsageError("--reload names no command: is a variable of the shell empty?")
+            raise click.UsageError("--reload is empty: is a shell variable not set?")
         return None if wanted.reload == BY_HAND else by_command(wanted.reload)
     if wanted.pid is not None:
         if wanted.start is None and not Path(wanted.pid).exists():

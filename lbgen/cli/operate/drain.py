@@ -48,7 +48,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter an option
     of HAProxy ends the drain. Exit code 2: the timeout expired or a balancer does not answer; the server
     remains drained where the command succeeded.
     """
-    fleet = usable_fleet(console, load_fleet(console, request), request, warnings=False)
+    fleet = usable_fleet(console, load_fleet(console, request), request)
     named = named_server(fleet, which)
     balancers = balancers_for(fleet, sockets, named, "drain")
     progress = Progress(console, named)

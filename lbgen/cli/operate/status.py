@@ -80,7 +80,7 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
     """
     wanted = Wanted(**options)
     interval = _interval(wanted.interval)
-    fleet = usable_fleet(console, load_fleet(console, request), request, warnings=False)
+    fleet = usable_fleet(console, load_fleet(console, request), request)
     ask = _question(fleet, request, wanted)
     by_socket = {_with_sockets(fleet)} if wanted.sockets else set[str]()
     wanted = wanted._replace(named=by_socket.union(request.targets))

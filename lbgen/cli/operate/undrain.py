@@ -35,7 +35,7 @@ def command(
 
     Exit code 2: a balancer does not answer; the others were changed.
     """
-    fleet = usable_fleet(console, load_fleet(console, request), request, warnings=False)
+    fleet = usable_fleet(console, load_fleet(console, request), request)
     named = named_server(fleet, which)
     balancers = balancers_for(fleet, sockets, named, "up")
     _refuse_what_the_fleet_says(fleet, named)

@@ -6,7 +6,6 @@ import pytest
 
 from lbgen import model
 from lbgen.model import Keepalive, PassiveHealth, State, StrategyChoice
-from lbgen.targets.nginx.language.words import slugs
 from lbgen.targets.nginx.pools.upstreams import zone_kib
 from tests import factory
 from tests.targets.nginx.parsed import args, conf, find, locations
