@@ -273,7 +273,7 @@ def test_a_change_that_needs_a_reload_elsewhere_is_no_edit_by_hand(
     out = capsys.readouterr().out
     assert "1 change, a reload" in out
     assert "pool chat: + 127.0.0.1-8002 at 127.0.0.1:8002 (reload)" in out
-    assert "was not what" not in out
+    assert "differed from what" not in out
 
 
 def test_what_had_no_parameters_is_told_as_none() -> None:

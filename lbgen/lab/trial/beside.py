@@ -80,7 +80,7 @@ def beside(name: str, pool: Pool, way: Way, say: Callable[[str], None], *, stand
 
 def _read(name: str) -> tuple[str, Foreign]:
     if Path(name).is_dir():
-        raise LbgenError(f"{name}: is a folder: name the main file in it")
+        raise LbgenError(f"{name}: a folder: give the main file in it")
     with readable(name):
         text = read_text(name, encoding="utf-8-sig", errors="replace", most=_LARGEST)
     kind = kind_of(text)
