@@ -56,6 +56,8 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
         _refuse_unwanted(plan, job)
         job = _to_start(job, plan)
         if plan.is_empty:
+            if job.by_hand:
+                return plan._replace(in_effect=not runs_other(plan, job))
             if not job.start and not _outdated(job, plan, say):
                 return plan
             plan = plan._replace(loaded=True)
