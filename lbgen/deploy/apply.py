@@ -18,14 +18,13 @@ from lbgen.deploy.effect import runs_other, take_effect
 from lbgen.deploy.lock import RefusedError, locked
 from lbgen.deploy.planning.plan import make_plan
 from lbgen.deploy.reload import HungError
-from lbgen.deploy.runtime.in_step import loaded, names_for
+from lbgen.deploy.runtime.in_step import loaded
 from lbgen.deploy.runtime.kept import through_reload
 from lbgen.deploy.runtime.overlap import overlap
 from lbgen.deploy.runtime.watched_files import files_with_held
 from lbgen.files import write_files
 from lbgen.problems import LbgenError
 from lbgen.reading import read_text
-from lbgen.targets.common.answers import files_named
 from lbgen.targets.registry import TARGETS
 
 if TYPE_CHECKING:
@@ -56,12 +55,9 @@ def apply(job: Job, say: Callable[[str], None]) -> Plan:
         _refuse_unwanted(plan, job)
         job = _to_start(job, plan)
         if plan.is_empty:
-            if job.by_hand:
-                return plan._replace(in_effect=not runs_other(plan, job))
             if not job.start and not _outdated(job, plan, say):
                 return plan
             plan = plan._replace(loaded=True)
-        _refuse_without_effect(plan, job)
         if plan.unfinished:
             say("a previous apply was interrupted: its backup is kept")
         say(f"{job.target}: {check_candidate(job)}")
@@ -91,19 +87,6 @@ def _to_start(job: Job, plan: Plan) -> Job:
     if wanted and not starts and not job.reload and not job.socket and runs_other(plan, job):
         raise RefusedError(f"another balancer of lbgen is listening there: {_OTHER_RUNS}")
     return job._replace(reload=None) if starts else job._replace(start=None)
-
-
-def _refuse_without_effect(plan: Plan, job: Job) -> None:
-    """Raise `RefusedError` where the balancer is seen to run, and nothing makes it load the files."""
-    if job.by_hand or job.reload or job.start or (job.socket and not plan.reload):
-        return
-    if TARGETS[job.target].abilities.watches:
-        return
-    if job.runs_other(names_for(job.directory, files_named(plan.files[0].new)) - {""}):
-        raise RefusedError(
-            f"{job.target} runs, and has to reload for this change: say how, such as "
-            f"--reload 'systemctl reload {job.target}' or --pid FILE; --reload none replaces the files alone"
-        )
 
 
 def _reason(error: BaseException) -> str:

@@ -31,8 +31,6 @@ class Job(NamedTuple):
     """Raises `LbgenError` when the balancer does not run with the new files."""
     smoke: Callable[[], list[str]] = list
     """Sends a request to a server; raises `LbgenError` when it is not answered well."""
-    by_hand: bool = False
-    """The user reloads it: the files alone are replaced."""
     start: Reload | None = None
     """How it is started where it does not run."""
     silent: Callable[[], bool] = lambda: False

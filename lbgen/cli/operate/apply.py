@@ -10,7 +10,7 @@ import click
 
 from lbgen.checker.programs import differs, find, version_here
 from lbgen.cli.inputs import load_fleet, only_target, seconds, templates_folder, usable_fleet
-from lbgen.cli.operate.apply_ways import BY_HAND, reload_of, share_of, smoke_of, start_of
+from lbgen.cli.operate.apply_ways import reload_of, share_of, smoke_of, start_of
 from lbgen.cli.operate.plan import as_before, changed_lines, choice_of, folder_of, values
 from lbgen.cli.options import Command, fleet_options, format_option, option, templates_option
 from lbgen.cli.progress import Progress
@@ -86,8 +86,7 @@ class Wanted(NamedTuple):
 @option(
     "--reload",
     metavar="CMD",
-    help="Command that reloads the balancer, such as 'systemctl reload nginx'; run without a shell. "
-    "none: replace the files only, and reload later.",
+    help="Command that reloads the balancer, such as 'systemctl reload nginx'; run without a shell.",
 )
 @option(
     "--start",
@@ -140,8 +139,6 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
     patience = seconds("--timeout", wanted.timeout)
     fleet = usable_fleet(console, load_fleet(console, request), request)
     settings = only_target(fleet, "an apply")
-    reload, by_hand = reload_of(settings.name, wanted), wanted.reload == BY_HAND
-    wanted = wanted._replace(reload=None) if by_hand else wanted
     templates = templates_folder(wanted.templates)
     folder = folder_of(wanted.to, settings.name)
     files = render(fleet, settings.name, templates=templates, secrets=RealSecrets(folder=folder))
@@ -150,10 +147,9 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
         directory=folder,
         files=files,
         check=lambda main: _check(settings, choice, _checked(fleet, settings.name, main, templates)),
-        reload=reload,
+        reload=reload_of(settings.name, wanted),
         verify=_verify(console, fleet, settings.name, files, wanted, patience),
         smoke=smoke_of(fleet, settings, wanted),
-        by_hand=by_hand,
         start=start_of(wanted),
         silent=lambda: nothing_listens(fleet),
         strangers=lambda: strangers(fleet, settings.name),

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from lbgen.deploy.reload import Reload
     from lbgen.model import Fleet, TargetSettings
 
-BY_HAND = "none"
-"""In place of a reload command: the user reloads."""
-
 
 def smoke_of(fleet: Fleet, settings: TargetSettings, wanted: Wanted) -> Callable[[], list[str]]:
     """Return what sends the smoke request; raises `click.UsageError` for one that nobody would answer."""
@@ -54,7 +51,7 @@ def reload_of(target: str, wanted: Wanted) -> Reload | None:
     if wanted.reload is not None:
         if not wanted.reload.strip():
             raise click.UsageError("--reload is empty: is a shell variable not set?")
-        return None if wanted.reload == BY_HAND else by_command(wanted.reload)
+        return by_command(wanted.reload)
     if wanted.pid is not None:
         if wanted.start is None and not Path(wanted.pid).exists():
             raise LbgenError(f"--pid {wanted.pid}: no such file: {NOT_STARTED}")
