@@ -92,7 +92,7 @@ def test_a_link_that_somebody_laid_is_not_followed(tmp_path: Path, name: str) ->
 def test_leaves_somebody_elses_file_alone(tmp_path: Path) -> None:
     (tmp_path / "nginx.conf").write_text("# mine\n")
     extra = RenderedFile("a.conf", HEADER)
-    with pytest.raises(LbgenError, match="left alone"):
+    with pytest.raises(LbgenError, match="not replaced"):
         write_files(tmp_path, [extra, MAIN])
     assert (tmp_path / "nginx.conf").read_text() == "# mine\n"
     assert not (tmp_path / "a.conf").exists(), "nothing is written when one file cannot be"
