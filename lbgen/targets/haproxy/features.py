@@ -34,9 +34,6 @@ FEATURES: Mapping[str, Feature] = {
     "lua_paths_of_threads": Feature(Version(3, 2), instead="lua-load"),
     # Seen: 2.6.12 passes a NUL in the value of a header on, 3.0.11 refuses it by itself.
     "refuses_nul": Feature(Version(3, 0), instead="a rule that looks for it"),
-    # Seen over HTTP/2: what 2.6.12 refuses before the body has come it answers, and resets with CANCEL; curl
-    # 7.88 then drops the answer, of small bodies each fifth. 3.0.11 resets without an error.
-    "answers_before_bodies": Feature(Version(3, 0), instead="a wait of 0.1 s for the body, or HTTP/1.1"),
     # Seen: "status code 431 not handled" in http-error on 2.6.12 and 3.0.11, fine on 3.2.26.
     "status_431": Feature(Version(3, 2), instead="400, which HAProxy answers to headers that are too large"),
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lbgen.targets.common.claims import CLAIMS
 from lbgen.targets.haproxy.features import has
 from lbgen.targets.haproxy.language.quoting import quote
-from lbgen.targets.haproxy.language.words import WEBSOCKET, duration, refuse, server_timeout, timeouts
+from lbgen.targets.haproxy.language.words import WEBSOCKET, refuse, server_timeout, timeouts
 from lbgen.targets.haproxy.logs import access_log, error_log, log_target, measuring_rules
 from lbgen.targets.haproxy.views import syntax
 
@@ -29,7 +29,6 @@ _LONGEST_URL = 32_768
 """Bytes. Merging slashes takes time by the square: 3 ms at this length (seen on 2.6.12)."""
 _HEADERS_PER_LINE = 8
 """A line has at most 64 words."""
-_BODY_WAIT_MS = 100
 _HOPS = 3
 """So many trusted proxies one behind the other are looked through."""
 
@@ -77,26 +76,12 @@ def frame_rules(rules: Rules) -> None:
     )
     measuring_rules(rules)
     listener_rules(rules)
-    _wait_for_bodies(rules)
     refusals(rules)
     rules.add("http-request set-header X-Request-Id %[var(txn.lb_request_id)]")
     rules.add(
         "http-after-response set-header X-Request-Id %[var(txn.lb_request_id)]",
         "{ var(txn.lb_request_id) -m found }",
     )
-
-
-def _wait_for_bodies(rules: Rules) -> None:
-    """Wait a moment for a body over HTTP/2 where a refusal before its end is lost on the way.
-
-    A body that is longer than a buffer ends the wait as well, and so do calls of gRPC, which have no end.
-    """
-    if has(rules.made.settings.version, "answers_before_bodies"):
-        return
-    if any(listener.tls and listener.http2 for listener in rules.listeners):
-        rules.why("A refusal over HTTP/2 is lost to clients that still send: until 3.0 HAProxy cancels them.")
-        wait = f"http-request wait-for-body time {duration(_BODY_WAIT_MS)}"
-        rules.add(wait, "{ fc_http_major 2 }", "!{ req.fhdr(content-type) -m beg application/grpc }")
 
 
 def refusals(rules: Rules) -> None:
