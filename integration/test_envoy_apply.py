@@ -122,7 +122,7 @@ def test_what_is_read_at_a_start_alone_is_said(site: Site, servers: list[MockSer
     fleet = {"pools": {"chat": pool(servers)}, "targets": {"envoy": {"admin": "127.0.0.1:1"}}}
     done = apply(site, fleet)
     assert done.returncode == 0, done.stderr
-    assert "envoy.yaml is read at a start alone" in done.stderr
+    assert "envoy.yaml is only read at start-up" in done.stderr
     assert "restart" in done.stdout
 
 

@@ -204,7 +204,7 @@ class Pool(NamedTuple):
 
     @property
     def capped(self) -> bool:
-        """True: a server may have as many requests in flight as it takes."""
+        """True: a server has a limit on its requests in flight."""
         return self.max_in_flight is not None or any(one.max_in_flight is not None for one in self.servers)
 
     @property

@@ -53,6 +53,8 @@ class Watched(Protocol):
 
     pages: tuple[str, ...]
     """Paths at the door that `process` reads, in its order."""
+    pools_file: str
+    """The file that says how the servers of pools are reached."""
 
     def servers_file(self, fleet: Fleet, pool: str) -> str:
         """Return the file with the pool's servers alone; raises `ValueError` with why there is none."""
@@ -68,6 +70,9 @@ class Watched(Protocol):
 
     def joined(self, old: str, new: str) -> str:
         """Return the new file of a pool with those servers of the old one that are in use added to it."""
+
+    def reached(self, text: str, pool: str) -> object:
+        """Return how the servers of a pool are spoken to and checked, of the text of `pools_file`."""
 
     def process(self, pages: tuple[str, ...]) -> Process:
         """Read its pages; raises `ValueError` for what they cannot be."""

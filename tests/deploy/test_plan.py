@@ -10,8 +10,10 @@ from lbgen.cli.operate.plan_words import gathered, summary
 from lbgen.deploy.planning.plan import make_plan
 from lbgen.deploy.runtime.inventory_diff import file_changes
 from lbgen.files import write_files
+from lbgen.fleet.load import load
+from lbgen.fleet.text.source import Source
 from lbgen.model import Pool, State, StrategyChoice
-from lbgen.render import render
+from lbgen.render import RenderedFile, render
 from lbgen.targets.common.service import DROP_IN
 from lbgen.targets.registry import TARGETS as BY_NAME
 from tests import factory
@@ -73,6 +75,18 @@ def test_losses_are_counted(target: str, tmp_path: Path) -> None:
     two_left = chat()._replace(servers=chat().servers[:2])
     plan = make_plan(target, tmp_path, render(factory.fleet(two_left), target))
     assert [(loss.lost, loss.had) for loss in plan.losses] == [(3, 5)]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_pool_with_another_name_loses_nothing(target: str, tmp_path: Path) -> None:
+    def rendered(name: str) -> list[RenderedFile]:
+        text = f"pools: {{{name}: {{servers: '10.0.0.[1-4]:8000'}}}}"
+        fleet = load([Source("f", text)], environ={}, targets=(target,)).fleet
+        assert fleet is not None
+        return list(render(fleet, target))
+
+    write_files(tmp_path, rendered("chat-a"))
+    assert make_plan(target, tmp_path, rendered("chat_a")).losses == ()
 
 
 @pytest.mark.parametrize("target", TARGETS)

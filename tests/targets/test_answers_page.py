@@ -56,8 +56,8 @@ What a client gets when no server answers: JSON in the form of OpenAI's errors, 
 `X-Request-Id` is with it wherever the request could be read, `Retry-After` where waiting helps, and what `cors` and the
 listener's `response_headers` say. What a server answers is never changed: a 503 from an engine has its own words.
 What HAProxy cannot read as a request, or not within `timeouts.header`, gets a page of its own, HTML: 400 or 408.
-NGINX and Envoy answer `Expect: 100-continue` before they refuse: a client without a key may send a body that is thrown
-away. HAProxy refuses at once.
+NGINX and Envoy answer `Expect: 100-continue` before they refuse, so a client without a key may send a whole body, which
+is discarded. HAProxy refuses at once.
 
 | status | `error.code` | when | NGINX | HAProxy | Envoy |
 |---|---|---|---|---|---|

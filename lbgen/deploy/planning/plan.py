@@ -13,14 +13,14 @@ from lbgen.render import fingerprint
 from lbgen.targets.common.service import DROP_IN
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from lbgen.deploy.planning.changes import Render
     from lbgen.deploy.runtime.kept import Kept
     from lbgen.files import Change as FileChange
     from lbgen.render import RenderedFile
-    from lbgen.targets.inventory import Inventory
+    from lbgen.targets.inventory import Inventory, ServerEntry
 
 MAX_CHANGE = 0.3
 """How much of a pool may be taken out at once without being asked for."""
@@ -117,11 +117,19 @@ def _digest(directory: Path, changes: Sequence[FileChange]) -> str:
     )
 
 
+def _now(name: str, serving: set[str], old: Inventory, new: Inventory) -> Mapping[str, ServerEntry]:
+    """Return a pool's servers in the new files, also where it has another name there."""
+    if name in new.pools:
+        return new.pools[name].servers
+    others = (pool.servers for other, pool in new.pools.items() if other not in old.pools)
+    return next((servers for servers in others if serving <= set(servers)), {})
+
+
 def _losses(old: Inventory, new: Inventory) -> list[Loss]:
     losses = []
     for name, pool in old.pools.items():
         serving = {server for server, entry in pool.servers.items() if entry.state == "up"}
-        after = new.pools[name].servers if name in new.pools else {}
+        after = _now(name, serving, old, new)
         lost = {server for server in serving if server not in after or after[server].state != "up"}
         if lost:
             losses.append(Loss(name, len(lost), len(serving)))

@@ -39,7 +39,7 @@ def overlap(watcher: Watcher, files: Sequence[Change], patience_s: float, say: C
     Raises `LbgenError` when not one of a pool's new servers passes in time: its old ones are not to go.
     """
     replaced = list(
-        _replaced(watcher, {file.path.resolve(): file for file in files if file.kind == "changed"})
+        _replaced(watcher, {file.path.resolve(): file for file in files if file.kind == "changed"}, say)
     )
     for one in replaced:
         replace_file(one.file.path, watcher.files.joined(one.file.old, one.file.new))
@@ -52,7 +52,10 @@ def overlap(watcher: Watcher, files: Sequence[Change], patience_s: float, say: C
             )
 
 
-def _replaced(watcher: Watcher, changed: Mapping[Path, Change]) -> Iterator[Replaced]:
+def _replaced(
+    watcher: Watcher, changed: Mapping[Path, Change], say: Callable[[str], None]
+) -> Iterator[Replaced]:
+    pools = [file for path, file in changed.items() if path.name == watcher.files.pools_file]
     files = ((pool, path.resolve()) for pool, path in watcher.server_files())
     found = [(pool, changed[path]) for pool, path in files if path in changed]
     try:
@@ -62,8 +65,15 @@ def _replaced(watcher: Watcher, changed: Mapping[Path, Change]) -> Iterator[Repl
     for pool, file in found:
         before, after = (_serving(watcher.target, text, pool) for text in (file.old, file.new))
         serve = {address for address in before if (pool, address) in up}
-        if serve and after and not serve & after:
-            yield Replaced(pool, file, after)
+        if not serve or not after or serve & after:
+            continue
+        if any(watcher.files.reached(one.old, pool) != watcher.files.reached(one.new, pool) for one in pools):
+            # The old cluster would check the new servers, and send them requests, in the old way.
+            say(
+                f"{watcher.target}: pool {pool}: all servers are replaced at once, as their checks change too"
+            )
+            continue
+        yield Replaced(pool, file, after)
 
 
 def _serving(target: str, text: str, pool: str) -> frozenset[str]:

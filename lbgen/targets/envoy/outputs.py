@@ -159,7 +159,7 @@ def _bootstrap(made: Assembly) -> dict[str, object]:
         "name": quote(made.fleet.name),
         "settings_version": Syntax(settings.version),
         "mark": Syntax(live_body(made.fleet.digest)),
-        "admin": lines({"address": socket(own(settings).admin)}, 2),
+        "admin": lines({"address": socket(own(settings).admin), "ignore_global_conn_limit": True}, 2),
         "runtime": lines(_runtime(made), 8),
         "sources": lines(
             {

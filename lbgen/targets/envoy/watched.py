@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 _OUT = "health_status: DRAINING"
 _MARK = "drained: true"
+_REACHED = (
+    "health_checks",
+    "transport_socket",
+    "transport_socket_matches",
+    "typed_extension_protocol_options",
+)
+"""What of a cluster says how its servers are spoken to and checked."""
 
 
 class _Entry(NamedTuple):
@@ -41,6 +48,7 @@ class _Entry(NamedTuple):
 class EnvoyWatched:
     """The endpoints' files and the admin port."""
 
+    pools_file = "clusters.yaml"
     pages: tuple[str, ...] = (
         "/clusters?format=json",
         "/server_info",
@@ -87,6 +95,11 @@ class EnvoyWatched:
             there["lb_endpoints"] = known + [one for one in serving if one not in known]
         header = new.partition("\n")[0]
         return f"{header}\n{yaml.safe_dump(document, sort_keys=False, width=1_000)}"
+
+    def reached(self, text: str, pool: str) -> object:
+        """Return the pool's protocol, TLS and health checks, as its cluster has them."""
+        clusters = _list(yaml.load(text, yaml.CSafeLoader) or {}, "resources")
+        return [{key: one.get(key) for key in _REACHED} for one in clusters if one.get("name") == pool]
 
     def process(self, pages: tuple[str, ...]) -> Process:
         """Read the pages; raises `ValueError`."""

@@ -38,6 +38,28 @@ def test_addresses_that_may_call(keys: dict[str, Any], principals: list[Any] | N
     assert values(listener(**keys), "permissions") == ([[{"any": True}]] if principals else [])
 
 
+def test_an_address_behind_proxies_that_cannot_be_read_is_denied() -> None:
+    ((principal,),) = values(listener(deny=["10.1.1.1"], trusted_proxies=["10.0.0.0/8"]), "principals")
+    assert principal["and_ids"]["ids"][1] == {"not_id": networks(ONE_V4, ("0.0.0.0", 32))}
+
+
+def test_a_comma_in_a_value_of_one_listener_lets_no_header_come_twice_at_another() -> None:
+    def route(value: str) -> list[dict[str, Any]]:
+        return [{"header": {"X-Tier": value}, "pool": "chat"}]
+
+    both = {
+        name: {"bind": "8080", "hosts": [f"{name}.org"], "routes": route(value)}
+        for name, value in (("a", "x,y"), ("b", "batch"))
+    }
+    notes = [one for one in values({"listeners": both}, "append") if one["header"]["key"] == "x-lb-odd"]
+    assert ["x-tier" in one["header"]["value"] for one in notes] == [True]
+
+
+def test_what_operators_look_at_stays_open_when_clients_have_all_connections() -> None:
+    fleet = {**listener(), "metrics": {"bind": "127.0.0.1:9100"}}
+    assert values(fleet, "ignore_global_conn_limit") == [True, True]
+
+
 def test_addresses_that_need_no_key_are_noted_and_refuse_nobody() -> None:
     fleet = {"clients": KEYS, **listener(auth={"clients": "all", "except": ["10.0.0.0/8"]})}
     assert values(fleet, "rules") == []

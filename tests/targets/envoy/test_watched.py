@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import yaml
 
@@ -75,3 +77,20 @@ def test_old_servers_that_are_in_use_are_joined_to_new_ones(text: str) -> None:
     alone = yaml.safe_load(other)
     del alone["resources"][0]["endpoints"][1]
     assert "six" in states(WATCHED.joined(text, yaml.safe_dump(alone)))
+
+
+@pytest.mark.parametrize(
+    ("more", "alike"),
+    [({"max_in_flight": 3}, True), ({"tls": {"verify": False}}, False), ({"health": {"path": "/v2"}}, False)],
+)
+def test_how_servers_are_reached_is_told_apart(more: dict[str, object], alike: bool) -> None:
+    def clusters(**values: object) -> str:
+        source = json.dumps({"pools": {"chat": {"servers": ["10.0.0.1:80"], **values}}})
+        fleet = load([Source("f", source)], environ={}, targets=("envoy",)).fleet
+        assert fleet is not None
+        (found,) = [one.text for one in render(fleet, "envoy") if one.path == WATCHED.pools_file]
+        return found
+
+    before, after = clusters(), clusters(**more)
+    assert (WATCHED.reached(before, "chat") == WATCHED.reached(after, "chat")) is alike
+    assert WATCHED.reached(before, "other") == []

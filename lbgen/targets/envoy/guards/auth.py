@@ -118,7 +118,9 @@ def addresses_of(listener: Listener) -> Node:
     """Return what refuses requests by their address: those of `deny`, and those that `allow` leaves out."""
     allowed = _networks(listener.allow) if listener.allow else {"any": True}
     if listener.deny:
-        both = [allowed, {"not_id": _networks(listener.deny)}]
+        # Behind proxies, who has an address that cannot be read is 0.0.0.0, and may be of a denied network.
+        unread = ("0.0.0.0/32",) if listener.trusted_proxies and not listener.accept_proxy else ()
+        both = [allowed, {"not_id": _networks((*listener.deny, *unread))}]
         allowed = {"and_ids": {"ids": both}}
     policies = {"allowed": {"permissions": [{"any": True}], "principals": [allowed]}}
     rbac = {"rules": {"action": "ALLOW", "policies": policies}}

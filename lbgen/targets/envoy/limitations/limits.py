@@ -168,7 +168,9 @@ def _trust_apart(fleet: Fleet) -> Iterator[Path]:
 def _unread_ports(fleet: Fleet) -> Iterator[Path]:
     """Yield listeners behind proxies for whom the client's address decides."""
     for one in fleet.listeners:
-        decides = one.allow or one.deny or one.auth.except_from or one.limits
+        decides = (
+            one.allow or one.deny or one.auth.except_from or any(limit.per == "ip" for limit in one.limits)
+        )
         if one.trusted_proxies and not one.accept_proxy and decides:
             yield (*one.path, "trusted_proxies")
 

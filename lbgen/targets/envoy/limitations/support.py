@@ -56,7 +56,10 @@ LIMITS: tuple[Limit, ...] = (
         when="weighted_least",
     ),
     Limit(
-        "pools.*.queue", _D, "has no effect: Envoy has no queue; what is too much gets 503 at once", HAPROXY
+        "pools.*.queue",
+        _D,
+        "has no effect: Envoy has no queue; if every server is full, a request gets 503 immediately",
+        HAPROXY,
     ),
     Limit("pools.*.queue.order", _R, "needs a queue, and Envoy has none", HAPROXY, when="shortest_first"),
     Limit("pools.*.passive_health.window", _D, "has no effect: connections that fail in a row are counted"),

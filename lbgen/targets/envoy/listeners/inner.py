@@ -157,7 +157,7 @@ def metrics_listener(made: Assembly, tables: dict[str, Node]) -> Iterator[Node]:
     else:
         manager["route_config"] = tables[METRICS]
     manager["http_filters"] = [*_metrics_filters(made, metrics), _ROUTER]
-    yield _listener(METRICS, metrics.binds, manager)
+    yield _listener(METRICS, metrics.binds, manager) | {"ignore_global_conn_limit": True}
 
 
 def _metrics_filters(made: Assembly, metrics: Metrics) -> Iterator[Node]:

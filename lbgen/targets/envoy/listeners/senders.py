@@ -127,7 +127,7 @@ def _deciding(sharing: tuple[Listener, ...]) -> Iterator[Node]:
 
     1.40 compares each of several values with a route's, 1.36 all of them joined by a comma.
     """
-    names = decides_once(sharing)
+    names = dict.fromkeys(name for one in sharing for name in decides_once(one))
     if names:
         yield from _remove(ODD)
     for name in names:

@@ -11,7 +11,7 @@ from lbgen.targets.common.query import anything, in_path, needless, parameter, t
 from lbgen.targets.envoy.language.words import Node, regex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from lbgen.model import Listener, Logs, Match, Route
     from lbgen.targets.common.paths import Candidate
@@ -64,12 +64,12 @@ _LISTS = re.compile(r"accept(-.+)?|cache-control|cookie|user-agent|.+-beta")
 """Headers of which honest clients send several values in one line."""
 
 
-def decides_once(listeners: Iterable[Listener]) -> tuple[str, ...]:
-    """Return the headers that routes compare and that are one value by nature.
+def decides_once(listener: Listener) -> tuple[str, ...]:
+    """Return the headers that a listener's routes compare and that are one value by nature.
 
     One with a comma in a value cannot be told from two.
     """
-    found = [pair for one in listeners for route in one.routes for pair in route.match.headers.items()]
+    found = [pair for route in listener.routes for pair in route.match.headers.items()]
     commas = {name.lower() for name, value in found if "," in value}
     names = dict.fromkeys(name.lower() for name, _ in found)
     return tuple(name for name in names if name not in commas and not _LISTS.fullmatch(name))

@@ -37,7 +37,7 @@ def own_routes(made: Assembly, listener: Listener) -> Iterator[Node]:
     yield answer({"prefix": "/", "headers": [hosts]}, ANSWERS["bad_request"], "Two hosts.")
     traced = {"prefix": "/", "headers": [{"name": ":method", "string_match": {"exact": "TRACE"}}]}
     yield answer(traced, ANSWERS["method_not_allowed"], "TRACE would show keys to scripts of a page.")
-    for name in decides_once([listener]):
+    for name in decides_once(listener):
         odd = {"name": ODD, "string_match": {"contains": marked(name)}}
         yield answer({"prefix": "/", "headers": [odd]}, ANSWERS["bad_request"], "One that decides, twice.")
     if listener.acme and listener.acme.pool:
