@@ -91,10 +91,10 @@ class LazyGroup(click.Group):
 
         ``help`` and ``help COMMAND`` stand for ``--help`` and ``COMMAND --help``.
         """
-        if args == ["help"]:
+        if args == ["help"] and not ctx.resilient_parsing:
             click.echo(ctx.get_help())
             ctx.exit()
-        if args[0] == "help":
+        if args[0] == "help" and len(args) > 1:
             args = [args[1], "--help"]
         if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             raise click.UsageError(f"'{args[0]}' is not a command: {nearest(args[0], COMMANDS)}", ctx)

@@ -72,8 +72,8 @@ class Console:
             width = terminal_width() if sys.stderr.isatty() else 0
             _say(text_report(shown, self.sources, color=self.wants_color(sys.stderr), width=width))
 
-    def briefly(self, problems: Sequence[Problem], command: str, *, each: bool) -> None:
-        """Print how many problems there are and which command shows them; `each`: a line for each, too."""
+    def briefly(self, problems: Sequence[Problem], details: str, *, each: bool) -> None:
+        """Print how many problems there are and how to see them whole; `each`: a line for each, too."""
         if self.quiet:
             return
         if each:
@@ -81,7 +81,7 @@ class Console:
 
             _say(head_lines(problems, color=self.wants_color(sys.stderr)))
         codes = "" if each else f" ({', '.join(dict.fromkeys(one.code for one in problems))})"
-        self.note(f"{summary(problems)}{codes}: details by '{command}'")
+        self.note(f"{summary(problems)}{codes}; for details, {details}")
 
     def styled(self, text: str, style: str, stream: TextIO | None = None) -> str:
         """Return the text in a style, where the stream (default: standard error) gets colour."""

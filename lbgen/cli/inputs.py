@@ -50,9 +50,21 @@ def usable_fleet(console: Console, loaded: Loaded, request: FleetRequest, *, eac
     if console.verbose:
         console.problems(loaded.problems)
     elif loaded.problems:
-        names = " ".join(shlex.quote(name) for name in request.names)
-        console.briefly(loaded.problems, f"lbgen check {names}", each=each)
+        console.briefly(loaded.problems, _details(request), each=each)
     return for_balancer(loaded.fleet, request.balancer)
+
+
+def _details(request: FleetRequest) -> str:
+    """Return how to see the problems of a fleet whole."""
+    if "-" in request.names:
+        return "use -v"
+    words = [
+        *request.names,
+        *(word for name in request.targets for word in ("-t", name)),
+        *(word for text in request.sets for word in ("--set", text)),
+        *(word for text in request.target_versions for word in ("--target-version", text)),
+    ]
+    return f"run 'lbgen check {shlex.join(words)}'"
 
 
 def only_target(fleet: Fleet, work: str) -> TargetSettings:

@@ -55,7 +55,7 @@ class Kind:
         raise NotImplementedError
 
     def describe(self) -> str:
-        """Return the kind in words, fit for "has to be …"."""
+        """Return the kind in words, fit for "must be …"."""
         raise NotImplementedError
 
     def written(self, value: Value) -> Value:

@@ -114,7 +114,11 @@ def test_completion_scripts(lbgen, shell):
 
 
 def test_completion_knows_commands_and_targets():
-    for words, expected in (("lbgen re", "render"), ("lbgen render -t ha", "haproxy")):
+    for words, expected in (
+        ("lbgen re", "render"),
+        ("lbgen help re", "render"),
+        ("lbgen render -t ha", "haproxy"),
+    ):
         environ = {
             **os.environ,
             "_LBGEN_COMPLETE": "bash_complete",

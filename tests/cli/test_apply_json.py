@@ -42,7 +42,7 @@ def test_without_a_reload_it_is_not_in_effect(applied, lbgen):
     assert applied("--set", "pools.chat.strategy=random_two")[1]["in_effect"] is False
     ended = lbgen("apply", "fleet.yaml", "--to", "out/nginx", "--binary=none", *CHANGED)
     assert ended.code == 0
-    assert "not in effect until nginx is reloaded" in ended.err.splitlines()[-1]
+    assert "take effect when nginx is reloaded" in ended.err.splitlines()[-1]
 
 
 def test_a_refusal(applied):

@@ -151,7 +151,7 @@ def test_status_of_one_target_of_several_that_runs(lbgen, tmp_path):
         ended = lbgen("status", path, *silent)
         assert ended.code == 0, ended.err
         assert ended.out.startswith("haproxy 3.0.11 at ")
-        assert "nginx: does not run here: " in ended.err
+        assert "nginx is not running here (" in ended.err
         socket = ("--socket", one.path)
         for words in (["-t", "nginx", "-t", "haproxy"], [*socket, "--socket", tmp_path / "none"]):
             assert lbgen("status", path, *silent, *words).code == 2

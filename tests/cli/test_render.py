@@ -277,7 +277,7 @@ def test_files_that_are_not_complete_are_told_last_and_fail_a_strict_run(lbgen, 
     (tmp_path / "k.pem").unlink()
     ended = lbgen("render", "tls.yaml", "-o", "out", "--strict")
     assert ended.code == 0
-    assert "secrets/certificate-1.pem stays as it is" in ended.err
+    assert "secrets/certificate-1.pem was not changed" in ended.err
 
 
 def test_relative_certificates_lie_beside_the_files(lbgen, tmp_path):
@@ -330,6 +330,6 @@ def test_warnings_are_whole_in_check_alone(lbgen, tmp_path):
     assert "hint" not in ended
     for words in (["plan", "--to", "out/nginx"], ["apply", "--to", "out/nginx", "--binary=none"]):
         ended = lbgen(words[0], "fleet.yaml", "-t", "nginx", *words[1:])
-        first = "2 warnings (short-read-timeout): details by 'lbgen check fleet.yaml'"
+        first = "2 warnings (short-read-timeout); for details, run 'lbgen check fleet.yaml -t nginx'"
         assert (ended.err.splitlines()[0], ended.code) == (first, 0)
     assert "  hint: " in lbgen("-v", "plan", "fleet.yaml", "-t", "nginx", "--to", "out/nginx").err

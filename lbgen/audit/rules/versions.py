@@ -104,7 +104,9 @@ def _nginx_refused(view: NginxView) -> Iterator[Finding]:
             since = _PLUS[said.name]
             if since is None or view.version is None or view.version < since:
                 free = f" before {since}" if since else ""
-                yield _refused(said.location, f"open-source NGINX{free} has no '{said.name}'", "no such line")
+                yield _refused(
+                    said.location, f"open-source NGINX{free} has no '{said.name}'", "remove this line"
+                )
         for server in block.inside("server") if block.name == "upstream" else ():
             if server.parameter("slow_start") is not None:
                 yield _refused(

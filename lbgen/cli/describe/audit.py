@@ -102,7 +102,10 @@ def _report(console: Console, found: Configurations, report: Report, form: str |
             blotted(lines[key.file], key)
         console.result(
             lines_report(
-                report.problems, lines, color=console.wants_color(sys.stdout), width=terminal_width()
+                report.problems,
+                lines,
+                color=console.wants_color(sys.stdout),
+                width=terminal_width() if sys.stdout.isatty() else 0,
             )
         )
     for note in report.notes:

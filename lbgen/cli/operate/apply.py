@@ -10,7 +10,7 @@ import click
 
 from lbgen.checker.programs import differs, find, version_here
 from lbgen.cli.inputs import load_fleet, only_target, seconds, templates_folder, usable_fleet
-from lbgen.cli.operate.apply_ways import reload_of, share_of, smoke_of, start_of
+from lbgen.cli.operate.apply_ways import reload_of, require_pid, share_of, smoke_of, start_of
 from lbgen.cli.operate.plan import as_before, changed_lines, choice_of, folder_of, values
 from lbgen.cli.options import Command, fleet_options, format_option, option, templates_option
 from lbgen.cli.progress import Progress
@@ -142,11 +142,16 @@ def command(console: Console, /, request: FleetRequest, **options: Any) -> int: 
     templates = templates_folder(wanted.templates)
     folder = folder_of(wanted.to, settings.name)
     files = render(fleet, settings.name, templates=templates, secrets=RealSecrets(folder=folder))
+
+    def check(main: Path) -> str:
+        require_pid(wanted)
+        return _check(settings, choice, _checked(fleet, settings.name, main, templates))
+
     job = Job(
         target=settings.name,
         directory=folder,
         files=files,
-        check=lambda main: _check(settings, choice, _checked(fleet, settings.name, main, templates)),
+        check=check,
         reload=reload_of(settings.name, wanted),
         verify=_verify(console, fleet, settings.name, files, wanted, patience),
         smoke=smoke_of(fleet, settings, wanted),
@@ -177,19 +182,26 @@ def _carry_out(console: Console, job: Job, form: str) -> int:
         _as_json(console, form, {"target": job.target, "outcome": "failed", "message": str(error)})
         raise
     outcome = "unchanged" if plan.is_empty and not plan.loaded else "applied"
-    value = {"target": job.target, "outcome": outcome, "in_effect": plan.in_effect, **values(plan)}
-    if _as_json(console, form, value):
+    effect = {} if outcome == "unchanged" else {"in_effect": plan.in_effect}
+    if _as_json(console, form, {"target": job.target, "outcome": outcome, **effect, **values(plan)}):
         return 0
     for line in changed_lines(console, plan):
         console.result(f"{job.target}: {line}")
     if plan.is_empty:
         console.result(f"{job.target}: no changes" + (", and loaded now" if plan.loaded else ""))
     if not plan.in_effect:
-        console.warning(
-            f"not reloaded: the new files are not in effect until {job.target} is reloaded or started, "
-            f"such as by 'systemctl reload {job.target}' (--reload and --start name what does it)"
-        )
+        console.warning(_not_in_effect(job.target))
     return 0
+
+
+def _not_in_effect(target: str) -> str:
+    if TARGETS[target].abilities.watches:
+        start = f"--start 'systemctl start {target}'"
+        return f"not started: nothing is listening; start it, for example with {start}"
+    return (
+        f"not reloaded: the new files take effect when {target} is reloaded or started, for example with"
+        f" 'systemctl reload {target}'; lbgen does this with --reload CMD or --start CMD"
+    )
 
 
 def _as_json(console: Console, form: str, value: dict[str, Any]) -> bool:

@@ -29,9 +29,10 @@ def smoke_of(fleet: Fleet, settings: TargetSettings, wanted: Wanted) -> Callable
     if not path.startswith("/") or not path.isascii() or not path.isprintable() or " " in path:
         raise click.UsageError(f"--smoke {path}: not the path of a request, such as /v1/chat/completions")
     ways = (wanted.reload, wanted.start, wanted.pid, wanted.master_socket, settings.runtime_socket)
-    if not any(ways):
+    if not any(ways) and not TARGETS[settings.name].abilities.watches:
         raise click.UsageError(
-            "--smoke sends a request to the new workers: it needs --reload, --pid, --master-socket or --start"
+            "--smoke sends a request to the new workers: it needs --reload, --pid, --master-socket, --start,"
+            " or targets.haproxy.runtime_socket"
         )
     request = smoke_for(fleet, path, wanted.smoke_model, RealSecrets())
     return lambda: [smoke(fleet, settings.name, request)]
@@ -53,13 +54,17 @@ def reload_of(target: str, wanted: Wanted) -> Reload | None:
             raise click.UsageError("--reload is empty: is a shell variable not set?")
         return by_command(wanted.reload)
     if wanted.pid is not None:
-        if wanted.start is None and not Path(wanted.pid).exists():
-            raise LbgenError(f"--pid {wanted.pid}: no such file: {NOT_STARTED}")
         return by_pid_file(target, Path(wanted.pid))
     if wanted.master_socket is not None and not TARGETS[target].program.master_socket:
         able = [one.title for one in TARGETS.values() if one.program.master_socket]
         raise click.UsageError(f"--master-socket is only for {' or '.join(able)}")
     return by_master_socket(wanted.master_socket) if wanted.master_socket is not None else None
+
+
+def require_pid(wanted: Wanted) -> None:
+    """Raise `LbgenError`, before anything is written, for a PID file that is not there."""
+    if wanted.pid is not None and wanted.start is None and not Path(wanted.pid).exists():
+        raise LbgenError(f"--pid {wanted.pid}: no such file: {NOT_STARTED}")
 
 
 def share_of(text: str) -> float:

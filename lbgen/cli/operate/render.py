@@ -104,7 +104,8 @@ class Wanted(NamedTuple):
 @option(
     "--strict",
     is_flag=True,
-    help="Exit 1 if a file has to be made on the balancer's machine, as its certificate is not here.",
+    help="With -o: exit 1 if a file must be made on the balancer's machine because its certificate is not "
+    "here. Warnings about the fleet do not count: see 'lbgen check --strict'.",
 )
 @format_option("Format of the list of files: text, or JSON on standard output.")
 @click.pass_obj
@@ -213,7 +214,7 @@ def _write(console: Console, fleet: Fleet, wanted: Wanted, directory: Path) -> i
     kept = {path for path in secrets.left_out for folder in rendered if (folder / path).exists()}
     left_out = {path: made for path, made in secrets.left_out.items() if path not in kept}
     for path in sorted(kept):
-        console.note(f"{path} stays as it is: what it is made of is not here")
+        console.note(f"{path} was not changed: the certificate and key for it are not here")
     report_files(console, done, wanted.format, DONE, left_out)
     return 1 if wanted.strict and left_out else 0
 

@@ -18,8 +18,8 @@ def to_join(path: str, made: Joined) -> str:
     names = " ".join(shlex.quote(str(part)) for part in made.parts)
     folder, file = shlex.quote(str(made.place.parent)), shlex.quote(str(made.place))
     return (
-        f"not complete: {path} is not written, and the balancer does not start without it; it is made of"
-        f" {' and '.join(map(str, made.parts))}, which are not here. On the balancer's machine:"
+        f"not complete: {path} was not written, because {' and '.join(map(str, made.parts))} are not here;"
+        " the balancer does not start without it. On the balancer's machine, run:"
         f" (umask 077; mkdir -p {folder}; cat {names} > {file})"
     )
 

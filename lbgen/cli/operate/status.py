@@ -177,7 +177,7 @@ def _show(console: Console, answers: list[Answer], wanted: Wanted) -> None:
         if answer in missed:
             console.error(answer.error)
         elif isinstance(answer, NoStatus):
-            console.note(f"{answer.target}: does not run here: {answer.error}")
+            console.note(f"{answer.target} is not running here ({answer.error})")
 
 
 def _watch(console: Console, ask: Callable[[], Iterator[Answer]], wanted: Wanted, interval: float) -> int:

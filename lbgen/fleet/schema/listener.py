@@ -41,7 +41,7 @@ TLS = Struct(
     Field(
         "directory",
         FILE,
-        doc=("A directory of bundles, selected by server name (HAProxy)."),
+        doc="A directory of bundles, selected by server name (HAProxy).",
         example="certs/",
     ),
     Field(
@@ -102,7 +102,7 @@ AUTH = Struct(
                 Field(
                     "set",
                     SecretKind(),
-                    doc=("A separate key for the servers."),
+                    doc="A separate key for the servers.",
                     required=True,
                     example="env:ENGINE_KEY",
                 ),
@@ -115,7 +115,7 @@ AUTH = Struct(
     Field(
         "external",
         EXTERNAL,
-        doc=("An HTTP service that authorises requests."),
+        doc="An HTTP service that authorises requests.",
         example={"url": "http://auth:9000/check"},
     ),
     Field(
@@ -299,7 +299,7 @@ LISTENER = Struct(
     Field(
         "redirect_from",
         ListOf(Bind(), single=True),
-        doc=("Addresses on which HTTP requests are redirected to HTTPS."),
+        doc="Addresses on which HTTP requests are redirected to HTTPS.",
         example=80,
     ),
     Field(

@@ -86,7 +86,7 @@ SERVER = _Server(
         "backup",
         Boolean(),
         default=False,
-        doc=("Use this server only if no other server of the pool is available."),
+        doc="Use this server only if no other server of the pool is available.",
     ),
     Field(
         "state",
@@ -271,7 +271,7 @@ DISCOVER = Struct(
     Field(
         "dns",
         HOST_PATTERN,
-        doc=("A host name; each of its addresses is a server."),
+        doc="A host name; each of its addresses is a server.",
         example="vllm.svc.cluster.local",
     ),
     Field("port", Integer(1, 65_535), doc="The servers' port, with dns.", example=8000),

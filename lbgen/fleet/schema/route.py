@@ -45,7 +45,7 @@ BY = OneOf(
         Field(
             "header",
             HeaderName(),
-            doc=("The header that determines the pool."),
+            doc="The header that determines the pool.",
             example="X-User",
             required=True,
         ),
@@ -163,7 +163,7 @@ ROUTE = Struct(
         "strip_prefix",
         Boolean(),
         default=False,
-        doc=("Whether to remove `path` from the path that servers receive."),
+        doc="Whether to remove `path` from the path that servers receive.",
     ),
     Field("add_prefix", URL_PATH, doc="A prefix to add to the path that servers receive.", example="/v1"),
     Field(
@@ -174,10 +174,10 @@ ROUTE = Struct(
         example=9,
     ),
     Field(
-        "timeouts", ROUTE_TIMEOUTS, doc=("Timeouts that override those of the pool."), example={"idle": "30m"}
+        "timeouts", ROUTE_TIMEOUTS, doc="Timeouts that override those of the pool.", example={"idle": "30m"}
     ),
     Field(
-        "headers", HEADERS, doc=("Additional changes to the request headers."), example={"set": {"X-A": "b"}}
+        "headers", HEADERS, doc="Additional changes to the request headers.", example={"set": {"X-A": "b"}}
     ),
     Field(
         "response_headers",

@@ -47,7 +47,7 @@ def absent(fleet: Fleet, pool: Pool, targets: Sequence[str]) -> list[str]:
 def refusal(paths: Sequence[str]) -> str:
     """Return what is said of absent files, with how to try the fleet anyway."""
     return (
-        f"certificate files that the fleet names are not here (or not to be read): {listed(paths)}; use"
+        f"certificate files of the fleet are missing or cannot be read: {listed(paths)}; use"
         " generated ones with --stand-ins"
     )
 
