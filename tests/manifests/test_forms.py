@@ -325,7 +325,7 @@ def test_compose_says_how_to_follow_services(lbgen, tmp_path):
     followed = lbgen(*words, "--set", f"pools.chat.dns={value}")
     assert followed.code == 0, followed.err
     assert "127.0.0.11:53" in (tmp_path / "out/haproxy/haproxy.cfg").read_text()
-    assert "mode: runtime" not in followed.err
+    assert "dns: {mode: runtime" not in followed.err
 
 
 @pytest.mark.parametrize("form", ["configmap", "kustomize", "compose"])
