@@ -85,7 +85,8 @@ def test_a_service_that_cannot_be_asked_lets_nobody_in(servers: list[MockServer]
         asked, served = len(door.seen), len(server.seen)
         assert [site.ask("/x").status for _ in range(5)] == [500] * 5
         assert (len(door.seen), len(server.seen)) == (asked, served)
-        assert served - 1 == asked - before, "who was served had been let in"
+        # One that was asked about may be lost with the cluster.
+        assert served - 1 <= asked - before, "who was served had been let in"
 
 
 def test_limits(servers: list[MockServer], tmp_path: Path) -> None:
