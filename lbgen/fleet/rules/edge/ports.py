@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import os
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
@@ -55,7 +55,7 @@ def loop_by_name(fleet: Fleet) -> Iterator[Finding]:
 
 
 def _names_of_this_machine() -> Iterator[str]:
-    name = socket.gethostname().lower()
+    name = os.uname().nodename.lower()
     yield name
     yield name.partition(".")[0]
 
