@@ -69,8 +69,8 @@ class Console:
         if shown:
             from lbgen.cli.problem_text import text_report  # noqa: PLC0415 - often there is nothing to say
 
-            width = terminal_width() if sys.stderr.isatty() else 0
-            _say(text_report(shown, self.sources, color=self.wants_color(sys.stderr), width=width))
+            color, width = self.wants_color(sys.stderr), wrap_width(sys.stderr)
+            _say(text_report(shown, self.sources, color=color, width=width))
 
     def briefly(self, problems: Sequence[Problem], details: str, *, each: bool) -> None:
         """Print how many problems there are and how to see them whole; `each`: a line for each, too."""
@@ -103,6 +103,11 @@ def terminal_width() -> int:
     from shutil import get_terminal_size  # noqa: PLC0415 - takes a few milliseconds
 
     return get_terminal_size((0, 0)).columns
+
+
+def wrap_width(stream: TextIO) -> int:
+    """Return at which column problems are wrapped on a stream; 0, not at all, where it is no terminal."""
+    return terminal_width() if stream.isatty() else 0
 
 
 def summary(problems: Sequence[Problem]) -> str:

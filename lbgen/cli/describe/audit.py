@@ -12,7 +12,7 @@ import click
 from lbgen.audit import audit
 from lbgen.audit.rule import Running
 from lbgen.audit.secrets import blotted, without_secrets
-from lbgen.cli.console import summary, terminal_width
+from lbgen.cli.console import summary, wrap_width
 from lbgen.cli.options import Command, option
 from lbgen.cli.problem_formats import FORMATS
 from lbgen.cli.problem_text import lines_report
@@ -105,7 +105,7 @@ def _report(console: Console, found: Configurations, report: Report, form: str |
                 report.problems,
                 lines,
                 color=console.wants_color(sys.stdout),
-                width=terminal_width() if sys.stdout.isatty() else 0,
+                width=wrap_width(sys.stdout),
             )
         )
     for note in report.notes:
